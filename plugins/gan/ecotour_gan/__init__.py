@@ -1,0 +1,1 @@
+"""The flagship: a Haiku GAN trained on MNIST. The tutorial is in `demo.py`."""

@@ -1,0 +1,1 @@
+"""Gradient transformations compared on equal terms. The tutorial is in `demo.py`."""

@@ -1,0 +1,1 @@
+"""Reinforcement learning's building blocks on Catch. The tutorial is in `demo.py`."""
