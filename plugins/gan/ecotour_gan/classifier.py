@@ -33,7 +33,7 @@ IMAGE_SHAPE = (28, 28, 1)
 # One batch shape means one compile, and 500 images need some 20 MB for their activations.
 BATCH_SIZE = 500
 
-Params = hk.MutableParams
+Params = hk.Params
 
 
 class Classified(NamedTuple):
@@ -41,6 +41,11 @@ class Classified(NamedTuple):
 
     logits: npt.NDArray[np.float32]  # [N, 10]
     features: npt.NDArray[np.float32]  # [N, 64], the layer that the Fréchet distance looks at
+
+    @property
+    def digits(self) -> npt.NDArray[np.int64]:
+        """The digit that each image is taken for: int64 [N], 0 to 9."""
+        return np.asarray(self.logits.argmax(axis=1), np.int64)
 
     @property
     def probabilities(self) -> npt.NDArray[np.float64]:
@@ -75,7 +80,8 @@ def network(images: jax.Array, dropout_rate: float = 0.0) -> tuple[jax.Array, ja
 @functools.cache
 def _compiled() -> Any:
     """The jitted forward pass. Made once, so that every later call finds it compiled."""
-    return jax.jit(hk.without_apply_rng(hk.transform(network)).apply)
+    transformed: hk.Transformed = hk.without_apply_rng(hk.transform(network))
+    return jax.jit(transformed.apply)
 
 
 def classify(params: Params, images: npt.ArrayLike) -> Classified:

@@ -56,7 +56,7 @@ def classifier_score(probabilities: npt.ArrayLike) -> Score:
 
     def scores(means: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         divergence = means[:, 0] - _p_log_p(means[:, 1:]).sum(axis=1)
-        return np.exp(np.maximum(divergence, 0.0))
+        return np.asarray(np.exp(np.maximum(divergence, 0.0)))
 
     random = np.random.default_rng(0)
     means = np.empty((BOOTSTRAP_RESAMPLES, per_image.shape[1]))

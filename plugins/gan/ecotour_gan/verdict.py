@@ -13,12 +13,14 @@ Everything here is a pure function of its arguments: the same images give the sa
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib.resources.abc import Traversable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ecotour.errors import DataError
 from ecotour_gan.classifier import (
     DATA,
     NUM_CLASSES,
@@ -29,7 +31,7 @@ from ecotour_gan.classifier import (
     read_arrays,
     read_description,
 )
-from ecotour_gan.neighbours import nearest_neighbour_distances
+from ecotour_gan.neighbours import near_copies, nearest_neighbour_distances
 from ecotour_gan.scores import (
     Array,
     Score,
@@ -51,13 +53,11 @@ __all__ = [
     "judge",
     "judge_without_neighbours",
     "load_classifier",
+    "load_yardsticks",
     "moments",
+    "near_copies",
     "nearest_neighbour_distances",
 ]
-
-# A sample is a near copy when it lies nearer to a training image than all but this share of the
-# held-out real images do. Images that were not copied from anything thus have about 1% of them.
-NEAR_COPY_QUANTILE = 0.01
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,14 +78,14 @@ class Verdict(Yardstick):
 
     nearest_training_distance: float  # median over the samples
     held_out_training_distance: float  # the same of real images that were not trained on
-    near_copy_distance: float  # a sample nearer to a training image than this is a near copy
     near_copies: float  # share of the samples, 0 to 1; about 0.01 for unseen real images
-    ceiling: Yardstick  # 10,000 real training images
+    near_copy_limits: tuple[float, ...]  # [10] nearer than this is a near copy, by digit
+    ceiling: Yardstick  # the 10,000 real test images; their mnist_fd is that of training images
     floor: Mapping[str, Yardstick]  # images of noise, by the kind of noise
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything as plain dicts, lists and numbers, ready for `json.dumps`."""
-        return dataclasses.asdict(self) | {"histogram": list(self.histogram)}
+        """Everything as plain dicts, tuples and numbers, ready for `json.dumps`."""
+        return dataclasses.asdict(self)
 
 
 def judge_without_neighbours(
@@ -124,27 +124,46 @@ def judge(
     """
     samples = check_images("samples", samples)
     reference = read_arrays(DATA, "reference")
-    known = read_description(DATA, "reference")
-    measured = judge_without_neighbours(
-        classify(load_classifier(), samples), reference["mean"], reference["covariance"]
-    )
+    ceiling, floor = load_yardsticks()
+    params = load_classifier()
+    classified = classify(params, samples)
+    measured = judge_without_neighbours(classified, reference["mean"], reference["covariance"])
     of_samples = nearest_neighbour_distances(samples, training_images)
     of_held_out = nearest_neighbour_distances(held_out_images, training_images)
-    near = float(np.quantile(of_held_out, NEAR_COPY_QUANTILE))
+    share, limits = near_copies(
+        of_samples, classified.digits, of_held_out, classify(params, held_out_images).digits
+    )
     return Verdict(
         **{field.name: getattr(measured, field.name) for field in dataclasses.fields(measured)},
         nearest_training_distance=float(np.median(of_samples)),
         held_out_training_distance=float(np.median(of_held_out)),
-        near_copy_distance=near,
-        near_copies=float((of_samples < near).mean()),
-        ceiling=_yardstick(known["ceiling"]),
-        floor={name: _yardstick(values) for name, values in known["floor"].items()},
+        near_copies=share,
+        near_copy_limits=limits,
+        ceiling=ceiling,
+        floor=floor,
     )
 
 
-def _yardstick(values: Mapping[str, Any]) -> Yardstick:
-    changed = {
-        "classifier_score": Score(**values["classifier_score"]),
-        "histogram": tuple(values["histogram"]),
-    }
-    return Yardstick(**{**values, **changed})
+def load_yardsticks(directory: Traversable = DATA) -> tuple[Yardstick, dict[str, Yardstick]]:
+    """The packaged ceiling (real test images) and floor (noise, by its kind).
+
+    Raises:
+      DataError: the file that holds them is missing or is not what the tool wrote.
+    """
+    known = read_description(directory, "reference")
+    try:
+        floor = {name: _yardstick(**figures) for name, figures in known["floor"].items()}
+        return _yardstick(**known["ceiling"]), floor
+    except (AttributeError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{directory / 'reference.json'} lacks the figures of ceiling and floor: "
+            "reinstall ecotour-gan"
+        ) from error
+
+
+def _yardstick(
+    classifier_score: Mapping[str, float], histogram: Sequence[int], **others: Any
+) -> Yardstick:
+    return Yardstick(
+        classifier_score=Score(**classifier_score), histogram=tuple(histogram), **others
+    )

@@ -13,11 +13,10 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import cyclopts
 import numpy as np
-import tyro
-from toolbox import read_mnist, to_unit_range, versions, write_package
-
 from ecotour_gan import classifier, verdict
+from toolbox import read_mnist, to_unit_range, versions, write_package
 
 DATA = Path(classifier.__file__).parent / "data"
 COUNT = 10_000
@@ -77,4 +76,4 @@ def main(data_dir: Path, seed: int = 0, out: Path = DATA) -> None:
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    cyclopts.run(main)

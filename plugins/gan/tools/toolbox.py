@@ -6,7 +6,6 @@ import hashlib
 import importlib.metadata
 import io
 import json
-import os
 import platform
 import zipfile
 from collections.abc import Mapping
@@ -73,4 +72,4 @@ def versions(*distributions: str) -> dict[str, str]:
 def _replace(path: Path, content: bytes) -> None:
     unfinished = path.with_name(f"{path.name}.unfinished")
     unfinished.write_bytes(content)
-    os.replace(unfinished, path)
+    unfinished.replace(path)

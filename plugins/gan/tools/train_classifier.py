@@ -15,15 +15,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import cyclopts
 import haiku as hk
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import tyro
-from toolbox import read_mnist, to_unit_range, versions, write_package
-
 from ecotour_gan import classifier
+from toolbox import read_mnist, to_unit_range, versions, write_package
 
 MAX_SHIFT = 2
 DROPOUT_RATE = 0.4
@@ -134,4 +133,4 @@ def accuracy(params: hk.Params, images: np.ndarray, labels: np.ndarray) -> float
 
 
 if __name__ == "__main__":
-    tyro.cli(main)
+    cyclopts.run(main)
