@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ecotour.exhibits import Exhibit
@@ -26,8 +25,6 @@ Batch: TypeAlias = Any
 
 Metrics: TypeAlias = "Mapping[str, jax.Array]"
 """Scalars by name; the same names at every step."""
-
-NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 class Init(Protocol):
@@ -83,8 +80,8 @@ class Step:
     step: Update
     steps: int
     view: View | None = None
-    guides: Mapping[str, tuple[float, str]] = NOTHING
-    lower_is_better: Mapping[str, bool] = NOTHING
+    guides: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    lower_is_better: Mapping[str, bool] = field(default_factory=dict)
     compiled: bool = True
 
 
@@ -219,7 +216,7 @@ class Verdict:
     """
 
     checks: Sequence[Check]
-    exhibits: Mapping[str, Exhibit] = NOTHING
+    exhibits: Mapping[str, Exhibit] = field(default_factory=dict)
     summary: str = ""
 
 
@@ -239,9 +236,9 @@ class Program:
 
     steps: Mapping[str, Step]
     judge: Callable[[Outcome], Verdict]
-    data: Mapping[str, Source] = NOTHING
+    data: Mapping[str, Source] = field(default_factory=dict)
     batch_size: int | None = None
-    notes: Mapping[str, str] = NOTHING
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

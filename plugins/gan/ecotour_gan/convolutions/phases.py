@@ -54,7 +54,9 @@ def input_gradient(cotangent: jax.Array, kernel: jax.Array, geometry: Geometry) 
         widths[2 * number] = (before, after)
         kernel = jnp.pad(kernel, widths)
         split = (last - first + 1, axis.stride)
-        kernel = kernel.reshape(*kernel.shape[: 2 * number], *split, *kernel.shape[2 * number + 1 :])
+        kernel = kernel.reshape(
+            *kernel.shape[: 2 * number], *split, *kernel.shape[2 * number + 1 :]
+        )
         kernel = jnp.flip(kernel, 2 * number)
         # How many cotangents must be readable before the first block and after the last one.
         padding.append((-first, axis.blocks - 1 + last - (axis.out - 1)))
