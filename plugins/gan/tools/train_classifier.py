@@ -66,7 +66,8 @@ def main(data_dir: Path, seed: int = 0, epochs: int = 30, out: Path = DATA) -> N
     def loss(params: hk.Params, key: jax.Array, images: jax.Array, labels: jax.Array) -> jax.Array:
         shift_key, dropout_key = jax.random.split(key)
         logits, _ = network.apply(params, dropout_key, shift(shift_key, images))
-        return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+        losses = optax.softmax_cross_entropy_with_integer_labels(logits, labels)
+        return jnp.mean(losses)
 
     @jax.jit
     def update(
