@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 DataChoice: TypeAlias = Literal["auto", "embedded", "tfds"]
 
-MAX_STEPS = 10**12
+MAX_STEPS = 10**9
 MAX_SEED = 2**32 - 1
 VIEWS = 16
 

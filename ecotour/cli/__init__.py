@@ -1,0 +1,193 @@
+"""The commands; the only place where the runner and the sinks meet.
+
+This module parses the command line and nothing more: it imports neither JAX nor rich, so that
+``ecotour --help`` and ``ecotour list`` start as fast as Python does. (A demo's own flags are
+Cyclopts' business, in `ecotour.flags`, once the demo is loaded; argparse is here because it costs
+a tenth of the time to import.) Each command is a module with a function ``main(arguments)``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from typing import NoReturn
+
+from ecotour import __version__
+from ecotour.errors import EcotourError, UnknownNameError, UsageError
+from ecotour.plan import MAX_SEED, MAX_STEPS
+
+COMMANDS = {
+    "list": "every demo: name, distribution, version, status",
+    "show": "what a demo teaches, its flags, its source",
+    "run": "compile, run, time, save, judge and report a demo",
+    "resume": "go on with a run that was broken off, or make it longer",
+    "report": "the summary and the page of a run",
+    "doctor": "versions, devices, caches; what is missing and how to get it",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Raises instead of printing its usage and leaving."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}; see `{self.prog} --help`")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Carry out a command line, and return the exit code.
+
+    0 done; 1 the run failed; 2 usage; 3 verdict not reached (with ``--strict``); 130 and 143 ended
+    by SIGINT and SIGTERM.
+    """
+    argv = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in argv
+    argv = [token for token in argv if token != "--debug"]
+    try:
+        arguments = parse(argv)
+        command = importlib.import_module(f"ecotour.cli.{arguments.command}")
+        code: int = command.main(arguments)
+        return code
+    except EcotourError as error:
+        if debug:
+            raise
+        return _refuse(error, "--json" in argv)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # whoever read our output has gone; there is nobody left to tell
+        sys.stdout = None  # type: ignore[assignment]
+        return 0
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    """Parse a command line; ``arguments.rest`` is what only a demo can understand.
+
+    Raises:
+        UsageError: It cannot be understood.
+    """
+    parser, commands = make_parser()
+    known = set(commands.choices)
+    words = [token for token in argv if not token.startswith("-")]
+    if words and argv[0] == words[0] and words[0] not in known:
+        raise UnknownNameError("command", words[0], known, "see `ecotour --help`")
+    if not argv:
+        argv = ["--help"]
+    arguments, rest = parser.parse_known_args(argv)
+    if arguments.command is None:
+        raise UsageError("which command? see `ecotour --help`")
+    if rest and arguments.command != "run":
+        flags = [o for a in commands.choices[arguments.command]._actions for o in a.option_strings]
+        if rest[0].startswith("-"):
+            raise UnknownNameError("flag", rest[0], flags)
+        raise UsageError(f"unexpected {rest[0]!r}; see `ecotour {arguments.command} --help`")
+    arguments.rest = rest
+    return arguments
+
+
+def make_parser() -> tuple[_Parser, argparse._SubParsersAction[_Parser]]:
+    """The parser of all commands, and the commands in it."""
+    parser = _Parser(
+        prog="ecotour",
+        description="A guided, runnable tour of the JAX ecosystem.",
+        epilog="Start with: ecotour run gan",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"ecotour {__version__}")
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    made = {
+        name: commands.add_parser(
+            name, help=help, description=help[0].upper() + help[1:] + ".", allow_abbrev=False
+        )
+        for name, help in COMMANDS.items()
+    }
+    for name in ("list", "show", "run", "resume"):
+        made[name].add_argument(
+            "--disable",
+            metavar="NAME",
+            action="append",
+            default=[],
+            help="treat this demo as not installed; may be given again",
+        )
+    for name in ("show", "run"):
+        made[name].add_argument("demo", metavar="DEMO", help="a demo's name, or a FILE.py")
+        made[name].add_argument(
+            "--provider",
+            metavar="DIST",
+            help="the distribution to take the demo from, where two provide it",
+        )
+    for name in ("resume", "report"):
+        made[name].add_argument("run", metavar="RUN", help="a run's directory")
+    for name in COMMANDS:
+        made[name].add_argument(
+            "--json", action="store_true", help="one JSON document on stdout, all else on stderr"
+        )
+    _add_run_flags(made["run"])
+    resume = made["resume"]
+    resume.add_argument("--steps", type=_steps, metavar="N", help="the new total, not what is left")
+    resume.add_argument("--strict", action="store_true", help="exit 3 if a check does not pass")
+    resume.add_argument("--quiet", action="store_true", help="print warnings only")
+    return parser, commands
+
+
+def _add_run_flags(run: argparse.ArgumentParser) -> None:
+    run.add_argument(
+        "--steps", type=_steps, metavar="N", help="of each named step; by default the demo decides"
+    )
+    run.add_argument(
+        "--seed", type=_seed, metavar="N", default=0, help="from which all keys come (default: 0)"
+    )
+    run.add_argument("--out", metavar="DIR", help="the run's directory, new or empty")
+    run.add_argument(
+        "--data",
+        choices=("auto", "embedded", "tfds"),
+        default="auto",
+        help="the digits in the package, all of them through tensorflow-datasets, or all of them "
+        "where a copy is at hand (default: auto)",
+    )
+    run.add_argument("--data-dir", metavar="DIR", help="where tensorflow-datasets keeps its copies")
+    run.add_argument(
+        "--log-every", type=_steps, metavar="N", help="steps between two reports (default: by length)"
+    )
+    run.add_argument(
+        "--checkpoint-every",
+        type=_steps,
+        metavar="N",
+        help="steps between two checkpoints (default: about every 30 s)",
+    )
+    run.add_argument(
+        "--stop-on-nonfinite",
+        action="store_true",
+        help="end the run when a metric is not finite (default: warn and go on)",
+    )
+    run.add_argument("--strict", action="store_true", help="exit 3 if a check does not pass")
+    run.add_argument("--quiet", action="store_true", help="print warnings only")
+
+
+def _steps(text: str) -> int:
+    return _whole(text, 1, MAX_STEPS)
+
+
+def _seed(text: str) -> int:
+    return _whole(text, 0, MAX_SEED)
+
+
+def _whole(text: str, low: int, high: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = low - 1
+    if not low <= number <= high:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high:,}")
+    return number
+
+
+def _refuse(error: EcotourError, as_json: bool) -> int:
+    message = " ".join(str(error).split())
+    print(f"ecotour: {message}", file=sys.stderr)
+    if as_json and not getattr(error, "shown_as_json", False):
+        import json
+
+        print(json.dumps({"schema": 1, "status": "failed", "error": message}))
+    return error.exit_code

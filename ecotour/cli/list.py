@@ -1,0 +1,30 @@
+"""``ecotour list``: every demo, from metadata alone."""
+
+from __future__ import annotations
+
+import argparse
+
+from ecotour import registry
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Print the demos; broken ones too, with the reason."""
+    entries = registry.find(arguments.disable)
+    if arguments.json:
+        import dataclasses
+        import json
+
+        print(json.dumps({"schema": 1, "demos": [dataclasses.asdict(e) for e in entries]}, indent=1))
+        return 0
+    if not entries:
+        print("no demos are installed; try: pip install ecotour-gan")
+        return 0
+    rows = [("DEMO", "DISTRIBUTION", "VERSION", "STATUS")]
+    rows += [
+        (e.name, e.distribution, e.version, e.status + (f": {e.reason}" if e.reason else ""))
+        for e in entries
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        print("  ".join([*(text.ljust(w) for text, w in zip(row, widths, strict=False)), row[3]]))
+    return 0
