@@ -94,6 +94,7 @@ def parse(config: type, tokens: Sequence[str], other_flags: Iterable[str] = ()) 
         ]
         for field in dataclasses.fields(config)
     }
+
     def collect(**given: Any) -> dict[str, Any]:
         return given
 
@@ -120,9 +121,7 @@ def parse(config: type, tokens: Sequence[str], other_flags: Iterable[str] = ()) 
         known = [flag.name for flag in flags] + list(other_flags)
         raise UnknownNameError("flag", typed, known) from None
     except cyclopts.UnusedCliTokensError as error:
-        raise UsageError(
-            f"unexpected {error.unused_tokens[0]!r}: a flag starts with --"
-        ) from None
+        raise UsageError(f"unexpected {error.unused_tokens[0]!r}: a flag starts with --") from None
     except cyclopts.CycloptsError as error:
         raise UsageError(" ".join(str(error).split())) from None
     try:

@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ecotour import datasets, events, ledger
+from ecotour import datasets, events, ledger, stages
 from ecotour.demo import Dataset, Outcome, Program, Series, State, Step
 from ecotour.drivers import CompiledDriver, Driver, EagerDriver
 from ecotour.errors import ContractError, EcotourError, PluginError
@@ -142,7 +142,11 @@ class _Run:
             }
             root = jax.random.key(self.plan.seed)
             keys = dict(
-                zip(("init", "step", "feed", "view", "judge"), jax.random.split(root, 5), strict=True)
+                zip(
+                    ("init", "step", "feed", "view", "judge"),
+                    jax.random.split(root, 5),
+                    strict=True,
+                )
             )
             feed = None
             if "train" in data:
@@ -167,7 +171,7 @@ class _Run:
         if not step.compiled:
             return step.init(keys["init"], batch)
         # copied, since a buffer that stands in the state twice could not be donated
-        return jax.tree.map(jnp.copy, jax.jit(step.init)(keys["init"], batch))
+        return jax.tree.map(jnp.copy, stages.run_once(step.init, keys["init"], batch))
 
     def _carry_out(
         self,

@@ -148,7 +148,10 @@ def _add_run_flags(run: argparse.ArgumentParser) -> None:
     )
     run.add_argument("--data-dir", metavar="DIR", help="where tensorflow-datasets keeps its copies")
     run.add_argument(
-        "--log-every", type=_steps, metavar="N", help="steps between two reports (default: by length)"
+        "--log-every",
+        type=_steps,
+        metavar="N",
+        help="steps between two reports (default: by length)",
     )
     run.add_argument(
         "--checkpoint-every",

@@ -14,7 +14,9 @@ def main(arguments: argparse.Namespace) -> int:
         import dataclasses
         import json
 
-        print(json.dumps({"schema": 1, "demos": [dataclasses.asdict(e) for e in entries]}, indent=1))
+        print(
+            json.dumps({"schema": 1, "demos": [dataclasses.asdict(e) for e in entries]}, indent=1)
+        )
         return 0
     if not entries:
         print("no demos are installed; try: pip install ecotour-gan")

@@ -1,0 +1,48 @@
+"""``ecotour show``: what a demo teaches, its flags, its source."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import inspect
+import json
+import sys
+from pathlib import Path
+
+from ecotour import flags
+from ecotour.cli import drive
+from ecotour.cli.run import help_text, load
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Load the demo and print it; the source last, coloured where there is a terminal."""
+    with drive.stdout_for_json(arguments.json) as stdout:
+        entry, demo = load(arguments.demo, arguments.disable, arguments.provider)
+        source = Path(inspect.getsourcefile(demo.build) or "")
+        if arguments.json:
+            document = {
+                "schema": 1,
+                **dataclasses.asdict(entry),
+                "summary": demo.summary,
+                "teaches": demo.teaches,
+                "flags": [dataclasses.asdict(flag) for flag in flags.describe(demo.config)],
+                "source": str(source),
+            }
+            stdout.write(json.dumps(document, indent=1) + "\n")
+            return 0
+    print(f"{entry.name}: {demo.summary}\n{entry.provenance}\n")
+    if demo.teaches:
+        import textwrap
+
+        print(textwrap.fill(demo.teaches, 80) + "\n")
+    print(help_text(arguments.demo, demo).partition(f"flags of {arguments.demo}:")[2].strip("\n"))
+    print(f"\n{source}\n")
+    text = source.read_text(encoding="utf-8")
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.syntax import Syntax
+
+        Console().print(Syntax(text, "python", theme="ansi_dark", background_color="default"))
+    else:
+        print(text)
+    return 0
