@@ -26,6 +26,7 @@ class CompiledDriver:
     def __init__(
         self, name: str, step: Step, feed: Feed | None, key: jax.Array, state: State, done: int
     ) -> None:
+        """Stand after step number ``done`` with ``state``."""
         self.name, self.step, self.feed, self.key, self.done = name, step, feed, key, done
         self.carry = (jnp.int32(done + 1), state)
         self.arrays = feed.arrays if feed else {}
@@ -35,6 +36,7 @@ class CompiledDriver:
 
     @property
     def state(self) -> State:
+        """After the last step done."""
         return self.carry[1]
 
     def prepare(self, costs: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,14 +108,17 @@ class EagerDriver:
     def __init__(
         self, name: str, step: Step, feed: Feed | None, key: jax.Array, state: State, done: int
     ) -> None:
+        """Stand after step number ``done`` with ``state``."""
         self.name, self.step, self.feed, self.key = name, step, feed, key
         self.state, self.done = state, done
         self.metrics: Any = {}
 
     def prepare(self, costs: Mapping[str, Any]) -> dict[str, Any]:
+        """Nothing to compile."""
         return {}
 
     def advance(self, goal: int, stop: Callable[[], bool]) -> int:
+        """Go on to step number ``goal``, unless asked to stop; return the number reached."""
         while self.done < goal:
             number = jnp.int32(self.done + 1)
             batch = None
@@ -130,9 +135,11 @@ class EagerDriver:
         return self.done
 
     def fetch(self) -> dict[str, float]:
+        """Take the metrics of the last step."""
         return {name: float(value) for name, value in self.metrics.items()}
 
     def settle(self, costs: dict[str, Any]) -> str:
+        """Nothing to compile again."""
         return ""
 
 

@@ -91,5 +91,5 @@ def _percentile(ordered: list[tuple[float, int]], share: float) -> float:
     for milliseconds, count in ordered:
         wanted -= count
         if wanted <= 0:
-            break
-    return milliseconds
+            return milliseconds
+    return ordered[-1][0]

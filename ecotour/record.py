@@ -59,7 +59,7 @@ class RunDirectory:
                 raise RecordError(f"{path} already holds a run: {mend}")
             (path / ".lock").unlink(missing_ok=True)
             raise RecordError(
-                f"{path} is not empty (it holds {sorted(held)[0]}): choose a new directory for --out"
+                f"{path} is not empty (it holds {sorted(held)[0]}): choose a new --out"
             )
         return directory
 

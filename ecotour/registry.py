@@ -7,7 +7,6 @@ plugin is contained: it is reported as broken, with the reason, and all else wor
 
 from __future__ import annotations
 
-import importlib.machinery
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -129,6 +128,7 @@ def load_file(path: Path) -> tuple[Entry, Demo]:
         UsageError: There is no such file.
         PluginError: It cannot be imported, or its hook is missing, misspelt or wrong.
     """
+    import importlib.machinery
     import importlib.util
     import sys
 

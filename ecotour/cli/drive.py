@@ -19,7 +19,6 @@ from ecotour.record import RunDirectory, to_json
 if TYPE_CHECKING:
     from ecotour.demo import Program
     from ecotour.plan import Plan
-    from ecotour.runner import Resume
     from ecotour.sinks import Sink
 
 VERDICT_NOT_REACHED = 3

@@ -20,7 +20,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from functools import partial
+from typing import Literal, NamedTuple, TypeAlias
 
 import haiku as hk
 import jax
@@ -34,6 +35,7 @@ from ecotour_gan import convolutions, gallery, verdict
 
 IMAGE_SIZE = 28
 REAL, FAKE = 1, 0  # the discriminator's two classes
+Batch: TypeAlias = Mapping[str, jax.Array]  # "image" uint8 [B, 28, 28, 1]; labels are not used
 
 # %% [markdown]
 # ## Configuration
@@ -55,10 +57,10 @@ class Config:
         (64, 32), "channels of the generator at 7x7 and at 14x14 pixels", at_least=1
     )
     discriminator_channels: tuple[int, ...] = ecotour.flag(
-        (8, 16, 32, 64, 128), "channels of the discriminator's layers, strides 2 1 2 1 …", at_least=1
+        (8, 16, 32, 64, 128), "channels of the discriminator's layers, strides 2 1 2 …", at_least=1
     )
     convolutions: Literal["auto", "fast", "xla"] = ecotour.flag(
-        "auto", "how convolutions are computed: fast on a CPU, as XLA does, or what fits the backend"
+        "auto", "how convolutions are computed: fast on a CPU, XLA's way, or what fits the backend"
     )
 
 
@@ -133,166 +135,196 @@ class Discriminator(hk.Module):
 # ## From modules to functions
 #
 # `hk.transform` turns a function that makes modules into two pure ones: `init(key, inputs)` gives
-# the parameters, `apply(params, inputs)` the outputs. JAX can then differentiate and compile them.
+# the parameters, `apply(params, inputs)` the outputs. JAX can differentiate and compile them.
+
+
+# %%
+def generator_of(config: Config) -> hk.Transformed:
+    """`apply(params, latents)` draws images."""
+    channels = config.generator_channels
+    return hk.without_apply_rng(hk.transform(lambda latents: Generator(channels)(latents)))
+
+
+def discriminator_of(config: Config) -> hk.Transformed:
+    """`apply(params, images)` gives two logits for each."""
+    channels = config.discriminator_channels
+    return hk.without_apply_rng(hk.transform(lambda images: Discriminator(channels)(images)))
+
+
+def draw(config: Config, params: hk.Params, key: jax.Array, count: int) -> jax.Array:
+    """Images `[count, 28, 28, 1]` from fresh latents, standard normal."""
+    latents = jax.random.normal(key, (count, config.num_latents))
+    return generator_of(config).apply(params, latents)
+
+
+def scale(image: jax.Array | np.ndarray) -> jax.Array:
+    """Pixels `uint8` 0 … 255 to `float32` -1 … 1, as tanh gives them."""
+    return jnp.asarray(image, jnp.float32) / 127.5 - 1.0
+
+
+# %% [markdown]
+# ## Losses
+#
+# Both are cross-entropies over the two logits. The generator maximises the log-probability that
+# its images are taken for real. Written as `-log(softmax(logits))` that overflows once the
+# discriminator is very sure (logits some 100 apart): an infinite loss, then NaN everywhere. Optax
+# goes through log-softmax, which is finite for all finite logits.
+
+
+# %%
+def cross_entropy(logits: jax.Array, truth: int) -> jax.Array:
+    """Mean over a batch whose every image is of the class `truth`, in nats."""
+    labels = jnp.full(logits.shape[:-1], truth, dtype=jnp.int32)
+    return optax.losses.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+
+
+def discriminator_loss(
+    params: hk.Params, generator: hk.Params, real: jax.Array, key: jax.Array, config: Config
+) -> jax.Array:
+    """How badly real images and freshly drawn ones are told apart."""
+    fake = draw(config, generator, key, len(real))
+    logits = discriminator_of(config).apply(params, jnp.concatenate([real, fake]))
+    real_logits, fake_logits = jnp.split(logits, 2)
+    return cross_entropy(real_logits, REAL) + cross_entropy(fake_logits, FAKE)
+
+
+def generator_loss(
+    params: hk.Params, discriminator: hk.Params, key: jax.Array, config: Config
+) -> jax.Array:
+    """How seldom freshly drawn images are taken for real."""
+    fake = draw(config, params, key, config.batch_size)
+    return cross_entropy(discriminator_of(config).apply(discriminator, fake), REAL)
+
+
+# %% [markdown]
+# ## Before the first step
+
+
+# %%
+def adam(config: Config) -> optax.GradientTransformation:
+    """Adam (Kingma & Ba 2014), of both networks."""
+    return optax.adam(config.learning_rate, b1=config.b1, b2=config.b2)
+
+
+def init(config: Config, key: jax.Array, batch: Batch) -> State:
+    """Random parameters, and running means of zero."""
+    generator_key, discriminator_key = jax.random.split(key)
+    generator = generator_of(config).init(generator_key, jnp.zeros((1, config.num_latents)))
+    discriminator = discriminator_of(config).init(discriminator_key, scale(batch["image"]))
+    optimizer = adam(config)
+    return State(generator, discriminator, optimizer.init(generator), optimizer.init(discriminator))
+
+
+# %% [markdown]
+# ## One step
+#
+# Both gradients are taken at the old parameters of the other network: the discriminator's update
+# comes first, but the generator still plays against the discriminator *before* it, as in the
+# public Haiku example of this network. Each loss draws latents of its own.
+#
+# `convolutions.lowering` changes how a convolution is computed, not what it is: XLA's own is
+# several times slower on a CPU, above all in the gradients.
+
+
+# %%
+@partial(jax.jit, static_argnames="config")
+def step(
+    config: Config, state: State, batch: Batch, key: jax.Array
+) -> tuple[State, dict[str, jax.Array]]:
+    """Update both networks once."""
+    discriminator_key, generator_key = jax.random.split(key)
+    with convolutions.lowering(config.convolutions):
+        disc_loss, disc_gradient = jax.value_and_grad(discriminator_loss)(
+            state.discriminator, state.generator, scale(batch["image"]), discriminator_key, config
+        )
+        gen_loss, gen_gradient = jax.value_and_grad(generator_loss)(
+            state.generator, state.discriminator, generator_key, config
+        )
+    update = adam(config).update
+    disc_updates, disc_optimizer = update(disc_gradient, state.discriminator_optimizer)
+    gen_updates, gen_optimizer = update(gen_gradient, state.generator_optimizer)
+    new_state = State(
+        optax.apply_updates(state.generator, gen_updates),
+        optax.apply_updates(state.discriminator, disc_updates),
+        gen_optimizer,
+        disc_optimizer,
+    )
+    return new_state, Metrics(gen_loss, disc_loss)._asdict()
+
+
+# %% [markdown]
+# ## What to look at meanwhile
+#
+# The key is the same each time, so the latents are too: one watches the same 64 digits appear.
+
+
+# %%
+@partial(jax.jit, static_argnames=("config", "count"))
+def sample(config: Config, params: hk.Params, key: jax.Array, count: int) -> jax.Array:
+    """`draw`, compiled, for the viewer and the judge."""
+    with convolutions.lowering(config.convolutions):
+        return draw(config, params, key, count)
+
+
+def view(config: Config, state: State, key: jax.Array) -> dict[str, exhibits.Exhibit]:
+    """A grid of drawn digits; pixels go from -1 … 1 to 0 … 1."""
+    pixels = sample(config, state.generator, key, 64) / 2 + 0.5
+    caption = "Drawn from the same 64 points of latent space at each step shown."
+    return {"samples": exhibits.Images(pixels, caption)}
+
+
+# %% [markdown]
+# ## The verdict
+#
+# 10,000 drawn images before a classifier that knows real digits. What is wanted was measured:
+# seeds 0 to 4, each on the embedded digits and on all of them, 5,000 steps. The scores of real
+# digits and of noise stand beside the generator's.
+
+
+# %%
+def judge(config: Config, outcome: ecotour.Outcome) -> ecotour.Verdict:
+    """Judge the last generator."""
+    generator = outcome.states["update"].generator
+    keys = jax.random.split(outcome.key, 20)
+    samples = np.concatenate([sample(config, generator, key, 500) for key in keys])
+    real = {split: np.asarray(scale(data.arrays["image"])) for split, data in outcome.data.items()}
+    found = verdict.judge(samples, real["train"], real["test"])
+    check = ecotour.Check
+    checks = (
+        check.at_least("classifier score", found.classifier_score.value, 7.5),
+        check.at_least("digits covered", found.digits_covered, 9),
+        check.at_most("MNIST-FD", found.mnist_fd, 60.0),
+        check.at_most("near copies of training images", found.near_copies, 0.05),
+    )
+    return ecotour.Verdict(checks, gallery.show(samples, found), gallery.summarise(found))
+
+
+# %% [markdown]
+# ## The program
+#
+# What the runner needs to know: the step and how often, what to look at, which data, who judges.
 
 
 # %%
 def build(config: Config) -> ecotour.Program:
     """Make the program of one configuration."""
-    generator = hk.without_apply_rng(
-        hk.transform(lambda latents: Generator(config.generator_channels)(latents))
-    )
-    discriminator = hk.without_apply_rng(
-        hk.transform(lambda images: Discriminator(config.discriminator_channels)(images))
-    )
-    optimizer = optax.adam(config.learning_rate, b1=config.b1, b2=config.b2)
-
-    def draw(params: hk.Params, key: jax.Array, count: int) -> jax.Array:
-        """Images `[count, 28, 28, 1]` from fresh latents, standard normal."""
-        return generator.apply(params, jax.random.normal(key, (count, config.num_latents)))
-
-    # %% [markdown]
-    # ## Losses
-    #
-    # Both are cross-entropies over the two logits. The generator maximises the log-probability
-    # that its images are taken for real. Written as `-log(softmax(logits))` that overflows once the
-    # discriminator is very sure (logits some 100 apart): an infinite loss, then NaN everywhere.
-    # Optax goes through log-softmax, which is finite for all finite logits.
-
-    # %%
-    def cross_entropy(logits: jax.Array, truth: int) -> jax.Array:
-        labels = jnp.full(logits.shape[:-1], truth, dtype=jnp.int32)
-        return optax.losses.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
-
-    def discriminator_loss(
-        params: hk.Params, generator_params: hk.Params, real: jax.Array, key: jax.Array
-    ) -> jax.Array:
-        fake = draw(generator_params, key, len(real))
-        logits = discriminator.apply(params, jnp.concatenate([real, fake]))
-        real_logits, fake_logits = jnp.split(logits, 2)
-        return cross_entropy(real_logits, REAL) + cross_entropy(fake_logits, FAKE)
-
-    def generator_loss(
-        params: hk.Params, discriminator_params: hk.Params, key: jax.Array
-    ) -> jax.Array:
-        logits = discriminator.apply(discriminator_params, draw(params, key, config.batch_size))
-        return cross_entropy(logits, REAL)
-
-    # %% [markdown]
-    # ## Before the first step
-
-    # %%
-    def init(key: jax.Array, batch: Mapping[str, jax.Array]) -> State:
-        generator_key, discriminator_key = jax.random.split(key)
-        params = generator.init(generator_key, jnp.zeros((1, config.num_latents)))
-        discriminator_params = discriminator.init(discriminator_key, scale(batch["image"]))
-        return State(
-            params, discriminator_params, optimizer.init(params), optimizer.init(discriminator_params)
-        )
-
-    # %% [markdown]
-    # ## One step
-    #
-    # Both gradients are taken at the old parameters of the other network: the discriminator's
-    # update comes first, but the generator still plays against the discriminator *before* it, as in
-    # the public Haiku example of this network. Each loss draws latents of its own.
-    #
-    # `convolutions.lowering` changes how a convolution is computed, not what it is: XLA's own is
-    # several times slower on a CPU, above all in the gradients.
-
-    # %%
-    @jax.jit
-    def step(
-        state: State, batch: Mapping[str, jax.Array], key: jax.Array
-    ) -> tuple[State, dict[str, jax.Array]]:
-        discriminator_key, generator_key = jax.random.split(key)
-        with convolutions.lowering(config.convolutions):
-            disc_loss, disc_gradient = jax.value_and_grad(discriminator_loss)(
-                state.discriminator, state.generator, scale(batch["image"]), discriminator_key
-            )
-            gen_loss, gen_gradient = jax.value_and_grad(generator_loss)(
-                state.generator, state.discriminator, generator_key
-            )
-        disc_updates, disc_optimizer = optimizer.update(
-            disc_gradient, state.discriminator_optimizer
-        )
-        gen_updates, gen_optimizer = optimizer.update(gen_gradient, state.generator_optimizer)
-        new_state = State(
-            optax.apply_updates(state.generator, gen_updates),
-            optax.apply_updates(state.discriminator, disc_updates),
-            gen_optimizer,
-            disc_optimizer,
-        )
-        return new_state, Metrics(gen_loss, disc_loss)._asdict()
-
-    # %% [markdown]
-    # ## What to look at meanwhile
-    #
-    # The key is the same each time, so the latents are too: one watches the same 64 digits appear.
-
-    # %%
-    @jax.jit
-    def pixels(params: hk.Params, key: jax.Array) -> jax.Array:
-        with convolutions.lowering(config.convolutions):
-            return draw(params, key, 64) / 2 + 0.5
-
-    def view(state: State, key: jax.Array) -> dict[str, exhibits.Exhibit]:
-        caption = "Drawn from the same 64 points of latent space at each step shown."
-        return {"samples": exhibits.Images(pixels(state.generator, key), caption)}
-
-    # %% [markdown]
-    # ## The verdict
-    #
-    # What is wanted was measured: seeds 0 to 4, each with the embedded digits and with all of
-    # them, 5,000 steps. The scores of real digits and of noise stand beside the generator's.
-
-    # %%
-    @jax.jit
-    def draw_500(params: hk.Params, key: jax.Array) -> jax.Array:
-        with convolutions.lowering(config.convolutions):
-            return draw(params, key, 500)
-
-    def judge(outcome: ecotour.Outcome) -> ecotour.Verdict:
-        params = outcome.states["update"].generator
-        keys = jax.random.split(outcome.key, 20)
-        samples = np.concatenate([draw_500(params, key) for key in keys])
-        found = verdict.judge(
-            samples,
-            scale(outcome.data["train"].arrays["image"]),
-            scale(outcome.data["test"].arrays["image"]),
-        )
-        check = ecotour.Check
-        checks = (
-            check.at_least("classifier score", found.classifier_score.value, 7.5),
-            check.at_least("digits covered", found.digits_covered, 9),
-            check.at_most("MNIST-FD", found.mnist_fd, 60.0),
-            check.at_most("near copies of training images", found.near_copies, 0.05),
-        )
-        return ecotour.Verdict(checks, gallery.show(samples, found), gallery.summarise(found))
-
-    return ecotour.Program(
-        steps={
-            "update": ecotour.Step(
-                init,
-                step,
-                steps=5000,
-                view=view,
-                guides={
-                    "gen_loss": (math.log(2), "equilibrium, ln 2"),
-                    "disc_loss": (2 * math.log(2), "equilibrium, 2 ln 2"),
-                },
-            )
+    update = ecotour.Step(
+        init=partial(init, config),
+        step=partial(step, config),
+        steps=5000,
+        view=partial(view, config),
+        guides={
+            "gen_loss": (math.log(2), "equilibrium, ln 2"),
+            "disc_loss": (2 * math.log(2), "equilibrium, 2 ln 2"),
         },
-        judge=judge,
+    )
+    return ecotour.Program(
+        steps={"update": update},
+        judge=partial(judge, config),
         data={"train": ecotour.Digits("train"), "test": ecotour.Digits("test")},
         batch_size=config.batch_size,
         notes={"convolutions": convolutions.resolve(config.convolutions)},
     )
-
-
-def scale(image: jax.Array | np.ndarray) -> jax.Array:
-    """Pixels `uint8` 0 … 255 to `float32` -1 … 1."""
-    return jnp.asarray(image, jnp.float32) / 127.5 - 1.0
 
 
 # %% [markdown]

@@ -44,10 +44,11 @@ def show(samples: np.ndarray, found: Verdict) -> dict[str, exhibits.Exhibit]:
 
 def summarise(found: Verdict) -> str:
     """Say in one sentence what was drawn."""
+    score, real_score = found.classifier_score.value, found.ceiling.classifier_score.value
     return (
-        f"{found.digits_covered} of 10 digits drawn; classifier score "
-        f"{found.classifier_score.value:.2f} (real digits {found.ceiling.classifier_score.value:.2f}"
-        f"), MNIST-FD {found.mnist_fd:.1f} (real digits {found.ceiling.mnist_fd:.1f}); median "
+        f"{found.digits_covered} of 10 digits drawn; classifier score {score:.2f} (real digits "
+        f"{real_score:.2f}), MNIST-FD {found.mnist_fd:.1f} (real digits "
+        f"{found.ceiling.mnist_fd:.1f}); median "
         f"distance to the nearest training image {found.nearest_training_distance:.2f} "
         f"(unseen real digits {found.held_out_training_distance:.2f})."
     )
