@@ -1,0 +1,88 @@
+"""Exhibits to pictures: PNG and SVG through matplotlib's objects, pixels and films through Pillow.
+
+Pyplot is never imported, no setting of the process is changed, and neither a missing display nor
+a nonsense ``MPLBACKEND`` matters. The two libraries are imported when the first picture is drawn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ecotour import exhibits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ecotour.exhibits import Curves, Exhibit, Film
+
+
+def png(exhibit: Exhibit) -> bytes:
+    """Draw ``exhibit`` as a PNG; a film as a strip of its frames.
+
+    The caption is kept inside as the PNG's description, for whoever finds the file alone.
+    """
+    if isinstance(exhibit, exhibits.Images):
+        from ecotour.drawing import pixels
+
+        return pixels.grid_png(exhibit)
+    if isinstance(exhibit, exhibits.Film):
+        from ecotour.drawing import pixels
+
+        return pixels.strip_png(exhibit)
+    from ecotour.drawing import canvas
+
+    with canvas.style():
+        return canvas.to_png(_figure(exhibit), exhibit.caption)
+
+
+def svg(exhibit: Exhibit, title: str = "") -> str:
+    """Draw ``exhibit`` as SVG for the page: its colours are CSS variables, its texts are texts."""
+    from ecotour.drawing import canvas
+
+    with canvas.style():
+        return canvas.to_svg(_figure(exhibit), title or exhibit.caption)
+
+
+def gif(film: Film) -> bytes:
+    """Make a film an endless GIF, each pixel of a frame enlarged by a whole number."""
+    from ecotour.drawing import pixels
+
+    return pixels.gif(film)
+
+
+def panels_png(panels: Sequence[Curves], caption: str) -> bytes:
+    """Draw several `Curves` side by side as one PNG."""
+    from ecotour.drawing import canvas, curves
+
+    with canvas.style():
+        return canvas.to_png(curves.panels(panels), caption)
+
+
+def _figure(exhibit: Exhibit) -> object:
+    if isinstance(exhibit, exhibits.Curves):
+        from ecotour.drawing import curves
+
+        return curves.panels([exhibit])
+    if isinstance(exhibit, exhibits.Bars):
+        from ecotour.drawing import charts
+
+        return charts.bars(exhibit)
+    if isinstance(exhibit, exhibits.Heatmap):
+        from ecotour.drawing import charts
+
+        return charts.heatmap(exhibit)
+    if isinstance(exhibit, exhibits.Paths):
+        from ecotour.drawing import maps
+
+        return maps.paths(exhibit)
+    if isinstance(exhibit, exhibits.Graph):
+        from ecotour.drawing import maps
+
+        return maps.graph(exhibit)
+    from ecotour.drawing import text
+
+    if isinstance(exhibit, exhibits.Table):
+        return text.table(exhibit)
+    if isinstance(exhibit, exhibits.Code):
+        return text.code(exhibit)
+    raise TypeError(f"{type(exhibit).__name__} is no exhibit")
