@@ -32,7 +32,7 @@ def load() -> Any:
         import matplotlib.backends.backend_agg
         import matplotlib.backends.backend_svg
         import matplotlib.figure
-        import matplotlib.font_manager  # noqa: F401 - reads or builds its cache now
+        import matplotlib.font_manager
     finally:
         log.setLevel(level)
         if backend is not None:
@@ -144,7 +144,7 @@ def to_svg(figure: Any, title: str) -> str:
     text = _BEFORE_SVG.sub("", raw.getvalue(), count=1)
     text = _NUMBERED_ID.sub("", _METADATA.sub("", text))
     label = html.escape(title, quote=True)
-    text = _SIZE.sub(rf'<svg \1role="img" aria-label="@label@"', text, count=1)
+    text = _SIZE.sub(r'<svg \1role="img" aria-label="@label@"', text, count=1)
     text = text.replace("@label@", label, 1)
     text = _DECIMALS.sub(r"\1", text)
     for name, colour in look.LIGHT.items():

@@ -1,0 +1,146 @@
+"""The end of a run on one screen: the verdict, where the time went, and where the files are."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ecotour import look, wording
+from ecotour.sinks import account, glyphs
+from ecotour.sinks.plain import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.table import Table
+
+BAR = 24
+
+
+def summary(record: Mapping[str, Any]) -> Summary:
+    """What ``run.json`` holds, for a rich console to print; parts that are missing are left out."""
+    return Summary(record)
+
+
+class Summary:
+    """A rich renderable; it asks the console for its width and encoding when it is printed."""
+
+    def __init__(self, record: Mapping[str, Any]) -> None:
+        """Summarise ``record``."""
+        self._record = record
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        """Yield the parts from top to bottom."""
+        from rich.text import Text
+
+        ascii_only = options.ascii_only
+        record = self._record
+        yield self._headline()
+        if record.get("error"):
+            yield Text(one_line(str(record["error"])), "red")
+        if record.get("summary"):
+            yield Text(one_line(str(record["summary"])))
+        if record.get("checks"):
+            yield Text("")
+            yield _checks(record["checks"], ascii_only)
+        parts = account.parts(record.get("ledger") or {})
+        if parts:
+            yield Text("")
+            yield _bars(parts, ascii_only)
+        yield Text("")
+        yield _places(record)
+
+    def _headline(self) -> RenderableType:
+        from rich.text import Text
+
+        record = self._record
+        status = str(record.get("status") or "unknown")
+        checks = record.get("checks") or []
+        colour = {"finished": "green", "failed": "red"}.get(status, "yellow")
+        line = Text(one_line(str(record.get("demo") or "run")), "bold")
+        line.append(f" {status}", f"bold {colour}")
+        if checks:
+            good = all(check.get("passed") for check in checks)
+            line.append(": ").append(account.passed(checks), "" if good else "bold red")
+        return line
+
+
+def _checks(checks: Any, ascii_only: bool) -> Table:
+    table = _table(ascii_only)
+    table.add_column("check", overflow="fold")
+    table.add_column("measured", justify="right", no_wrap=True)
+    table.add_column("wanted", no_wrap=True)
+    table.add_column("passed", no_wrap=True)
+    from rich.text import Text
+
+    for check in checks:
+        passed = bool(check.get("passed"))
+        word = ("yes" if passed else "NO") if ascii_only else ("✓ yes" if passed else "✗ no")
+        table.add_row(
+            Text(one_line(str(check.get("name")))),
+            Text(wording.number(check.get("value"))),
+            Text(str(check.get("want"))),
+            Text(word, "green" if passed else "bold red"),
+        )
+    return table
+
+
+def _bars(parts: list[account.Part], ascii_only: bool) -> Table:
+    from rich.text import Text
+
+    total = sum(part.seconds for part in parts)
+    table = _table(ascii_only)
+    table.add_column("where the time went")
+    table.add_column(wording.duration(total), justify="right", no_wrap=True)
+    table.add_column("share", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for part in parts:
+        share = part.seconds / total
+        table.add_row(
+            Text(part.name),
+            Text(wording.duration(part.seconds)),
+            Text(wording.share(part.seconds, total), "dim"),
+            Text(glyphs.bar(share, BAR, ascii_only=ascii_only), look.PARTS[part.name]),
+        )
+    return table
+
+
+def _places(record: Mapping[str, Any]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for line in account.data_lines(record):
+        grid.add_row("data", Text(one_line(line)))
+    for of, costs in ((record.get("ledger") or {}).get("steps") or {}).items():
+        steady = (costs.get("steady_ms") or {}).get("p50")
+        if steady is not None:
+            p95 = wording.milliseconds((costs.get("steady_ms") or {}).get("p95"))
+            text = f"{wording.milliseconds(steady)} a step (median; 95th percentile {p95})"
+            grid.add_row(one_line(str(of)), Text(text))
+    if record.get("nonfinite"):
+        grid.add_row("not finite", Text(one_line(", ".join(map(str, record["nonfinite"])))))
+    run_dir = record.get("run_dir")
+    if run_dir:
+        report = (record.get("artifacts") or {}).get("report") or "report.html"
+        if (Path(run_dir) / report).exists():
+            grid.add_row("report", Text(str(Path(run_dir) / report)))
+        grid.add_row("record", Text(str(Path(run_dir) / "run.json")))
+        if record.get("status") in ("interrupted", "failed"):
+            grid.add_row("go on", Text(shlex.join(["ecotour", "resume", str(run_dir)])))
+    return grid
+
+
+def _table(ascii_only: bool) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    return Table(
+        box=box.ASCII2 if ascii_only else box.SIMPLE_HEAD, show_edge=False, pad_edge=False,
+        header_style="dim", padding=(0, 2, 0, 0),
+    )  # fmt: skip
