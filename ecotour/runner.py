@@ -234,6 +234,7 @@ class _Run:
                 yield events.Recompiled(name, done + 1, reason)
             if done in views and not self.interrupted:
                 yield self._view(name, step, driver.state, done, keys)
+            self.interrupted = self.stop()  # asked again: sinks have worked meanwhile
             every = self.plan.checkpoint_every
             due = done % every == 0 if every else self.watch.wall() >= snapshot_at
             if (due or done == total or self.interrupted) and done > last_snapshot:

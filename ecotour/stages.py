@@ -8,6 +8,7 @@ and some backends do not answer, which is `None` here.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,10 @@ def compile_step(
     began = time.perf_counter()
     traced = jax.jit(function, donate_argnums=0).trace(*arguments)
     traced_at = time.perf_counter()
-    lowered = traced.lower()
+    with warnings.catch_warnings():
+        # a state that changes is reported as such, leaf by leaf, by whoever called
+        warnings.filterwarnings("ignore", message="Some donated buffers were not usable")
+        lowered = traced.lower()
     lowered_at = time.perf_counter()
     program = lowered.compile()
     costs = {

@@ -61,12 +61,8 @@ def drive(
         recorder = Recorder(directory, command, environment.describe())
         pictures = Pictures(directory.path)
         report = Report(directory.path, recorder.record)
-        sinks: list[Sink] = [
-            recorder,
-            pictures,
-            report,
-            Terminal(directory.path, quiet=options.quiet),
-        ]
+        terminal = Terminal(quiet=options.quiet)
+        sinks: list[Sink] = [recorder, pictures, report, terminal]
         failure: EcotourError | None = None
         with stop_signals() as stop:
             try:
@@ -77,6 +73,9 @@ def drive(
         for sink in sinks:
             sink.close()
         record = recorder.record
+        record["artifacts"] = artifacts(directory.path)
+        recorder.write()
+        terminal.summarise(record)
         if options.json:
             stdout.write(to_json(record, indent=1) + "\n")
         if failure is not None:
@@ -89,6 +88,17 @@ def drive(
         return 0
     finally:
         directory.release()
+
+
+def artifacts(path: Path) -> dict[str, str]:
+    """What lies in a run's directory for people to look at: name to path in it."""
+    found = {"report": "report.html"} if (path / "report.html").exists() else {}
+    for file in sorted((path / "exhibits").glob("*")):
+        if file.suffix in (".png", ".gif"):
+            found[file.stem + ("" if file.suffix == ".png" else " (moving)")] = (
+                f"exhibits/{file.name}"
+            )
+    return found
 
 
 def dispatch(event: events.Event, sinks: list[Sink]) -> None:

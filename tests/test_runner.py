@@ -1,0 +1,268 @@
+"""The runner: what it yields, what it promises of the numbers, and what it makes of broken steps."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import programs
+import pytest
+
+from ecotour import Step, Verdict, events, exhibits
+from ecotour.errors import ContractError, PluginError
+from ecotour.plan import Plan, view_points
+from ecotour.runner import Resume, run
+
+
+def rows(found: list[events.Event]) -> list[tuple[str, int, dict[str, float]]]:
+    return [(e.of, e.step, dict(e.metrics)) for e in found if isinstance(e, events.Reported)]
+
+
+def carry_out(program: Any, plan: Plan, **given: Any) -> tuple[list[events.Event], Any]:
+    """All events, the states of snapshots copied as a sink must; and the last state."""
+    found, state = [], None
+    for event in run(program, plan, **given):
+        if isinstance(event, events.Snapshot):
+            state = jax.tree.map(np.array, event.state)
+        found.append(event)
+    return found, state
+
+
+def test_the_events_come_in_the_promised_order() -> None:
+    view = lambda state, key: {"w": exhibits.Table(("w",), (), "Nothing.")}  # noqa: E731
+    found, _ = carry_out(programs.line(view=view), programs.plan(3))
+    kinds = [type(event).__name__ for event in found]
+    assert kinds == (
+        ["Started", "DataReady", "StepBegun", "Compiled", "Viewed"]
+        + ["Reported", "Viewed", "Reported", "Viewed", "Reported", "Viewed"]
+        + ["Snapshot", "StepEnded", "Judged", "Ended"]
+    )
+    assert found[-1].status == "finished"
+    assert found[-2].verdict.summary == "A line."
+
+
+def test_the_numbers_are_those_of_the_same_descent_in_numpy() -> None:
+    found, state = carry_out(programs.line(), programs.plan(9, seed=5))
+    keys = jax.random.split(jax.random.key(5), 5)
+    data = programs.line_data().arrays
+    w = float(jax.random.normal(keys[0], ()))
+    b = 0.0
+    losses = []
+    for step in range(1, 10):
+        epoch, place = divmod(step - 1, 3)
+        order = jax.random.permutation(jax.random.fold_in(keys[2], epoch), jnp.arange(12))
+        chosen = np.asarray(order)[place * 4 : place * 4 + 4]
+        x, y = data["x"][chosen].astype(np.float64), data["y"][chosen].astype(np.float64)
+        residual = w * x + b - y
+        losses.append(np.mean(residual**2))
+        noise = 0.01 * float(jax.random.normal(jax.random.fold_in(keys[1], step), ()))
+        w += noise - programs.RATE * np.mean(2 * residual * x)
+        b += noise - programs.RATE * np.mean(2 * residual)
+    assert [step for _, step, _ in rows(found)] == list(range(1, 10))
+    np.testing.assert_allclose([m["loss"] for _, _, m in rows(found)], losses, rtol=2e-5)
+    np.testing.assert_allclose([state["w"], state["b"]], [w, b], rtol=2e-5)
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_does_not() -> None:
+    one, state = carry_out(programs.line(), programs.plan(7))
+    two, again = carry_out(programs.line(), programs.plan(7))
+    other, _ = carry_out(programs.line(), programs.plan(7, seed=1))
+    assert rows(one) == rows(two)
+    assert rows(one) != rows(other)
+    jax.tree.map(np.testing.assert_array_equal, state, again)
+
+
+def test_looking_reporting_and_saving_change_no_number() -> None:
+    def view(state: Any, key: jax.Array) -> dict[str, Any]:
+        state["w"] + jax.random.normal(key, ())
+        return {}
+
+    plain, state = carry_out(programs.line(), programs.plan(20, log_every=20))
+    busy, same = carry_out(
+        programs.line(view=view), programs.plan(20, log_every=1, checkpoint_every=3)
+    )
+    assert rows(plain)[-1] == rows(busy)[-1]
+    jax.tree.map(np.testing.assert_array_equal, state, same)
+    snapshots = [e.step for e in busy if isinstance(e, events.Snapshot)]
+    assert snapshots == [3, 6, 9, 12, 15, 18, 20]
+
+
+@pytest.mark.parametrize("total", [1, 2, 3, 99, 250, 1000, 5000])
+def test_the_first_and_the_last_step_are_reported_and_looked_at(total: int) -> None:
+    points = view_points(total)
+    assert points[0] == 0
+    assert points[-1] == total
+    assert list(points) == sorted(set(points))
+    assert len(points) <= 17
+    assert 1 <= programs.plan().log_interval(total) <= 100
+
+
+def test_reports_come_at_the_interval_and_last() -> None:
+    found, _ = carry_out(programs.line(), programs.plan(10, log_every=4))
+    assert [step for _, step, _ in rows(found)] == [1, 4, 8, 10]
+
+
+@pytest.mark.parametrize("broken_off", [1, 5, 6])
+def test_a_resumed_run_is_the_run_that_would_have_been(broken_off: int) -> None:
+    straight, end = carry_out(programs.line(), programs.plan(11))
+    first: list[events.Event] = []
+    saved = None
+
+    def stop() -> bool:
+        return any(e.step == broken_off for e in first if isinstance(e, events.Reported))
+
+    for event in run(programs.line(), programs.plan(11), stop=stop):
+        first.append(event)
+        if isinstance(event, events.Snapshot):
+            saved = jax.tree.map(np.array, event.state)
+    assert first[-1].status == "interrupted"
+    done = [e for e in first if isinstance(e, events.Snapshot)][-1].step
+    assert done == broken_off
+    resume = Resume("fit", done, lambda _, state: jax.tree.map(jnp.asarray, saved), rows(first))
+    second, resumed_end = carry_out(programs.line(), programs.plan(11), resume=resume)
+    assert rows(first) + rows(second) == rows(straight)
+    jax.tree.map(np.testing.assert_array_equal, end, resumed_end)
+    assert second[-1].status == "finished"
+
+
+def test_named_steps_run_one_after_the_other_on_equal_terms() -> None:
+    def init(key: jax.Array, batch: Any) -> jax.Array:
+        return jax.random.normal(key, ())
+
+    @jax.jit
+    def step(state: jax.Array, batch: Any, key: jax.Array) -> Any:
+        return state, {"state": state, "noise": jax.random.normal(key, ())}
+
+    program = programs.without_data(a=Step(init, step, 3), b=Step(init, step, 3))
+    found, _ = carry_out(program, programs.plan(None))
+    reported = rows(found)
+    assert [(of, step) for of, step, _ in reported] == [(n, i) for n in "ab" for i in (1, 2, 3)]
+    assert [m for _, _, m in reported[:3]] == [m for _, _, m in reported[3:]]
+    last = [e for e in found if isinstance(e, events.Snapshot)][-1]
+    assert list(last.finished) == ["a"]
+
+
+def test_a_weak_type_costs_one_recompile_which_is_explained() -> None:
+    @jax.jit
+    def step(state: Any, batch: Any, key: jax.Array) -> Any:
+        return {"x": state["x"] + jnp.float32(1)}, {"x": state["x"]}
+
+    found, state = carry_out(
+        programs.without_data(s=Step(lambda key, batch: {"x": 0.0}, step, 5)), programs.plan(5)
+    )
+    recompiled = [e for e in found if isinstance(e, events.Recompiled)]
+    assert [e.reason for e in recompiled] == ["state['x']: float32[] (weak) -> float32[]"]
+    assert found[-1].ledger["steps"]["s"]["compiles"] == 2
+    assert state["x"] == 5.0
+    assert [m["x"] for _, _, m in rows(found)] == [0, 1, 2, 3, 4]
+
+
+def test_a_state_that_grows_at_every_step_is_refused_with_the_leaf() -> None:
+    @jax.jit
+    def step(state: jax.Array, batch: Any, key: jax.Array) -> Any:
+        return jnp.concatenate([state, state[:1]]), {"length": jnp.float32(len(state))}
+
+    program = programs.without_data(s=Step(lambda key, batch: jnp.zeros(2), step, 50))
+    with pytest.raises(ContractError, match=r"state: float32\[5\] -> float32\[6\]"):
+        carry_out(program, programs.plan(50))
+
+
+@pytest.mark.parametrize(
+    ("metrics", "said"),
+    [
+        (lambda: {"grad": jnp.zeros(3)}, r"metric 'grad' of step 's' has shape \(3,\) at step 1"),
+        (lambda: jnp.float32(1), "as metrics at step 1: return a dict"),
+        (lambda: {"step": jnp.float32(1)}, "'step' is taken"),
+    ],
+)
+@pytest.mark.parametrize("compiled", [True, False])
+def test_what_is_no_scalar_is_refused_at_step_1(metrics: Any, said: str, compiled: bool) -> None:
+    def step(state: Any, batch: Any, key: jax.Array) -> Any:
+        return state, metrics()
+
+    program = programs.without_data(
+        s=Step(lambda key, batch: jnp.float32(0), step, 4, compiled=compiled)
+    )
+    found = []
+    with pytest.raises(ContractError, match=said):
+        found.extend(run(program, programs.plan(4)))
+
+
+@pytest.mark.parametrize("error", [ValueError("boom\nsecond line"), SystemExit(0)])
+def test_whatever_a_step_raises_is_a_failed_run_with_one_line(error: BaseException) -> None:
+    def step(state: Any, batch: Any, key: jax.Array) -> Any:
+        raise error
+
+    found = []
+    with pytest.raises(PluginError, match=type(error).__name__) as caught:
+        for event in run(programs.line(step=step), programs.plan(4)):
+            found.append(event)  # noqa: PERF402 - what came before the error counts
+    assert found[-1].status == "failed"
+    assert found[-1].error == str(caught.value)
+    assert "\n" not in found[-1].error
+
+
+def test_a_metric_that_is_not_finite_is_warned_of_once_and_can_end_the_run() -> None:
+    @jax.jit
+    def step(state: jax.Array, batch: Any, key: jax.Array) -> Any:
+        return state + 1, {"m": jnp.where(state >= 3, jnp.nan, state)}
+
+    program = programs.without_data(s=Step(lambda key, batch: jnp.float32(1), step, 6))
+    found, _ = carry_out(program, programs.plan(6))
+    warned = [e.message for e in found if isinstance(e, events.Warned)]
+    assert warned == ["metric 'm' of 's' is nan at step 3"]
+    assert found[-1].status == "finished"
+    assert math.isnan(rows(found)[-1][2]["m"])
+    with pytest.raises(ContractError, match="nan at step 3"):
+        carry_out(program, programs.plan(6, stop_on_nonfinite=True))
+
+
+def test_an_eager_step_is_called_as_it_is_once_a_step() -> None:
+    calls: list[int] = []
+
+    def step(state: list[int], batch: Any, key: jax.Array) -> Any:
+        calls.append(len(state))
+        return [*state, 1], {"length": len(state)}
+
+    def judge(outcome: Any) -> Verdict:
+        assert outcome.states["s"] == [1, 1, 1, 1]
+        return Verdict(())
+
+    program = programs.without_data(
+        judge=judge, s=Step(lambda key, batch: [], step, 4, compiled=False)
+    )
+    found = list(run(program, programs.plan(4)))
+    assert calls == [0, 1, 2, 3]
+    assert found[-1].ledger["steps"]["s"]["compile_s"] is None
+    assert found[-1].ledger["steps"]["s"]["measured"] == 3
+
+
+def test_a_buffer_that_stands_in_the_state_twice_can_be_donated() -> None:
+    def init(key: jax.Array, batch: Any) -> Any:
+        x = jnp.ones(3)
+        return {"online": x, "target": x}
+
+    @jax.jit
+    def step(state: Any, batch: Any, key: jax.Array) -> Any:
+        return {"online": state["online"] + 1, "target": state["target"]}, {"s": state["online"][0]}
+
+    found, state = carry_out(programs.without_data(s=Step(init, step, 3)), programs.plan(3))
+    assert found[-1].status == "finished"
+    np.testing.assert_array_equal(state["target"], np.ones(3))
+
+
+def test_the_time_that_the_consumer_takes_is_booked_apart() -> None:
+    import time
+
+    ledger: dict[str, Any] = {}
+    for event in run(programs.line(), programs.plan(3)):
+        if isinstance(event, events.Reported):
+            time.sleep(0.2)
+        if isinstance(event, events.Ended):
+            ledger = dict(event.ledger)
+    assert ledger["sinks_s"] >= 0.6
+    parts = ("import_s", "data_s", "init_s", "compile_s", "loop_s", "view_s", "judge_s", "sinks_s")
+    assert sum(ledger[part] for part in parts) <= ledger["total_s"]
