@@ -80,6 +80,6 @@ def describe() -> dict[str, Any]:
         **present,
         "backend": jax.default_backend(),
         "devices": [str(device) for device in jax.devices()],
-        "x64": bool(jax.config.read("jax_enable_x64")),
-        "matmul_precision": jax.config.read("jax_default_matmul_precision"),
+        "x64": bool(jax.config.jax_enable_x64),
+        "matmul_precision": jax.config.jax_default_matmul_precision,
     }
