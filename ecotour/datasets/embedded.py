@@ -34,7 +34,7 @@ def read(name: str, split: str) -> Dataset:
         about = json.loads((folder / f"{name}_subset.json").read_bytes())
         content = (folder / about["file"]).read_bytes()
         wanted = about["sha256"]
-        counts = about["splits"][split]
+        full_examples = int(about["splits"][split]["full_examples"])
     except (ImportError, OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"the embedded {name} of {package} cannot be read ({error}): {repair}"
@@ -46,7 +46,7 @@ def read(name: str, split: str) -> Dataset:
         )
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         arrays = {key: archive[f"{split}_{key}"] for key in ("image", "label")}
-    info = DataInfo(name, "embedded", split, counts["examples"], counts["full_examples"])
+    info = DataInfo(name, "embedded", split, len(arrays["label"]), full_examples)
     return Dataset(info, arrays)
 
 

@@ -143,8 +143,9 @@ def _run_decoder(home: Path, copy: Path, work: Path, *, prepare: bool) -> None:
     )
     if done.returncode == 0:
         return
-    if done.returncode == -signal.SIGINT:  # Ctrl-C reaches both processes; this one may have a
-        raise KeyboardInterrupt  # handler that only takes note of it
+    if done.returncode == -signal.SIGINT:
+        # Ctrl-C reaches both processes, and this one may have a handler that only notes it.
+        raise KeyboardInterrupt
     told = work / "reason"
     if done.returncode not in (decode.NO_TENSORFLOW, decode.FAILED) or not told.exists():
         raise DataError(f"decoding MNIST ended with exit status {done.returncode}; {_supply()}")

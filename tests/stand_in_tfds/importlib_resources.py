@@ -1,0 +1,1 @@
+"""tensorflow-datasets needs it; here it only has to be there."""
