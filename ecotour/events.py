@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from ecotour.demo import DataInfo, Program, State, Verdict
+from ecotour.demo import DataInfo, Dataset, Program, State, Verdict
 from ecotour.exhibits import Exhibit
 from ecotour.plan import Plan
 
@@ -29,20 +29,26 @@ class Started:
 
 @dataclass(frozen=True)
 class DataReady:
-    """All datasets are in memory. ``info`` by the dataset's name in the program."""
+    """All datasets are in memory. Both mappings are by the dataset's name in the program."""
 
     info: Mapping[str, DataInfo]
     seconds: float
+    datasets: Mapping[str, Dataset] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
 class StepBegun:
-    """A named step starts, or goes on after step ``done`` of ``total``."""
+    """A named step starts, or goes on after step ``done`` of ``total``.
+
+    ``state_bytes`` is the size of its state's arrays; ``compiled`` says how it is driven.
+    """
 
     of: str
     done: int
     total: int
     init_s: float
+    state_bytes: int = 0
+    compiled: bool = True
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,8 @@ class Reported:
     """The metrics after ``step``, fetched from the device, as Python floats.
 
     ``elapsed_s`` is the time in the loop of this named step so far, reporting included;
-    ``step_ms`` the mean of the steps since the last report, or ``None`` for the first step.
+    ``step_ms`` the mean of the latest steps (about a second of them, none before the last
+    report), or ``None`` for the first step.
     """
 
     of: str
@@ -91,13 +98,15 @@ class Viewed:
 class Snapshot:
     """A good moment to save. Whoever keeps ``state`` copies it before the next step donates it.
 
-    ``finished`` holds the last states of the named steps that came before ``of``.
+    Comes when it is due, after the last step of each named step, and where a run is broken off.
+    ``metrics`` are those of ``step``; ``ledger`` is the account of the run so far.
     """
 
     of: str
     step: int
     state: State
-    finished: Mapping[str, State] = field(default_factory=dict)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    ledger: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

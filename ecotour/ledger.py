@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +23,10 @@ def process_start() -> float:
         return time.perf_counter() - max(0.0, age)
     except (OSError, ValueError, IndexError, AttributeError):
         return time.perf_counter()
+
+
+MOST_BLOCKS = 10_000
+"""Times that are kept of a named step, so that a run may be as long as it likes."""
 
 
 @dataclass
@@ -70,13 +74,13 @@ class StepTimes:
 
     blocks: list[tuple[float, int]] = field(default_factory=list)
     measured: int = 0
-    total_s: float = 0.0
 
     def add(self, seconds: float, steps: int) -> None:
         """Book a block."""
         self.blocks.append((1e3 * seconds / steps, steps))
         self.measured += steps
-        self.total_s += seconds
+        if len(self.blocks) >= MOST_BLOCKS:
+            self._thin_out()
 
     def steady(self) -> dict[str, Any]:
         """``p50`` and ``p95`` of a step's milliseconds over all measured steps."""
@@ -84,6 +88,34 @@ class StepTimes:
             return {"p50": None, "p95": None}
         ordered = sorted(self.blocks)
         return {f"p{p}": _percentile(ordered, p / 100) for p in (50, 95)}
+
+    def _thin_out(self) -> None:
+        # neighbours in the order of their times become one, so percentiles hardly move
+        ordered = sorted(self.blocks)
+        pairs = zip(ordered[::2], ordered[1::2], strict=False)
+        self.blocks = [
+            ((a * m + b * n) / (m + n), m + n) for (a, m), (b, n) in pairs
+        ] + ordered[len(ordered) & ~1 :]
+
+
+def added(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The account of two parts of one run, in the record's form: seconds and counts are sums.
+
+    What cannot be added (the steady pace, XLA's counts) is that of the part that measured more,
+    or else of the later one; the time to the first step is that of the part that had it first.
+    """
+    total = dict(earlier) | {k: v for k, v in now.items() if v is not None or k not in earlier}
+    for key, before in earlier.items():
+        after = now.get(key)
+        if isinstance(before, Mapping) and isinstance(after, Mapping) and key != "steady_ms":
+            total[key] = added(before, after)
+        elif key == "to_first_step_s":
+            total[key] = after if before is None else before
+        elif (key.endswith("_s") or key == "compiles") and None not in (before, after):
+            total[key] = before + after
+    if (earlier.get("measured") or 0) > (now.get("measured") or 0):
+        total |= {key: earlier[key] for key in ("measured", "steady_ms") if key in earlier}
+    return total
 
 
 def _percentile(ordered: list[tuple[float, int]], share: float) -> float:

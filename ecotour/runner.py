@@ -16,36 +16,40 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ecotour import datasets, events, ledger, stages
-from ecotour.demo import Dataset, Outcome, Program, Series, State, Step
+from ecotour.demo import Dataset, Outcome, Program, State, Step
 from ecotour.drivers import CompiledDriver, Driver, EagerDriver
-from ecotour.errors import ContractError, EcotourError, PluginError
+from ecotour.errors import CheckpointError, ContractError, EcotourError, PluginError
 from ecotour.feed import Feed
+from ecotour.history import History
 from ecotour.plan import Plan, view_points
 
 SNAPSHOT_SECONDS = 30.0
+LONGEST_STRETCH = 1.0
+"""Seconds of work handed to the device before it is waited for; so soon a run can be stopped."""
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Where to go on: after step number ``step`` of the named step ``of``.
+    """Where an earlier run broke off.
 
     Attributes:
-        of: The named step.
-        step: The last step that counts.
-        restore: From a named step and a state of the right shapes, made by its ``init``, to the
-            saved state.
-        rows: The metrics that were reported up to there, as ``(of, step, metrics)``.
-        loop_s: By named step, the seconds that its loop has taken so far.
+        done: By named step, the last step that counts; what is not named starts anew.
+        restore: From a named step and a tree of the right structure to the saved state. Raises
+            CheckpointError where that cannot be had.
+        history: By named step, what was reported up to there.
+        elapsed_s: By named step, the ``elapsed_s`` of its last report.
+        ledger: The account of the earlier run.
+        log_every: By named step, the interval of its reports, which stays what it was.
     """
 
-    of: str
-    step: int
+    done: Mapping[str, int]
     restore: Callable[[str, State], State]
-    rows: list[tuple[str, int, Mapping[str, float]]] = field(default_factory=list)
-    loop_s: Mapping[str, float] = field(default_factory=dict)
+    history: Mapping[str, History] = field(default_factory=dict)
+    elapsed_s: Mapping[str, float] = field(default_factory=dict)
+    ledger: Mapping[str, Any] = field(default_factory=dict)
+    log_every: Mapping[str, int] = field(default_factory=dict)
 
 
 def run(
@@ -107,29 +111,34 @@ class _Run:
         resume: Resume | None,
     ) -> None:
         self.program, self.plan, self.watch = program, plan, watch
-        self.stop, self.resume = stop, resume
+        self.stop = stop
+        self.resume = resume or Resume({}, lambda _, state: state)
         self.interrupted = False
         self.to_first_step_s: float | None = None
         self.costs: dict[str, dict[str, Any]] = {}
         self.finished: dict[str, State] = {}
-        self.nonfinite: set[tuple[str, str]] = set()
-        self.history: dict[str, list[tuple[int, Mapping[str, float]]]] = {
-            name: [] for name in program.steps
+        self.history = {n: self.resume.history.get(n, History()) for n in program.steps}
+        self.nonfinite = {
+            (of, name) for of, one in self.history.items() for name, _ in one.nonfinite_since()
         }
-        for of, step, metrics in resume.rows if resume else ():
-            self.history[of].append((step, metrics))
 
     def ledger(self) -> dict[str, Any]:
         """The account of the whole run, in the record's form."""
         spans = {"data_s": 0.0, "init_s": 0.0, "view_s": 0.0, "judge_s": 0.0} | self.watch.spans
         loops = sum(costs.get("loop_s") or 0.0 for costs in self.costs.values())
-        return spans | {
+        account = spans | {
             "loop_s": loops,
             "sinks_s": self.watch.paused,
             "to_first_step_s": self.to_first_step_s,
             "total_s": self.watch.wall(),
             "steps": self.costs,
         }
+        return ledger.added(self.resume.ledger, account)
+
+    def costs_of(self, name: str) -> dict[str, Any]:
+        """The account of one named step, earlier parts of the run included."""
+        steps: dict[str, Any] = self.ledger()["steps"]
+        return dict(steps.get(name, {}))
 
     def events(self) -> Iterator[events.Event]:
         """Everything but the end."""
@@ -152,26 +161,34 @@ class _Run:
             if "train" in data:
                 feed = Feed.of(data["train"], self.program.batch_size, keys["feed"])
         yield events.DataReady(
-            {name: dataset.info for name, dataset in data.items()}, self.watch.spans["data_s"]
+            {name: dataset.info for name, dataset in data.items()},
+            self.watch.spans["data_s"],
+            data,
         )
-        names = list(self.program.steps)
-        first = names.index(self.resume.of) if self.resume else 0
-        for position, (name, step) in enumerate(self.program.steps.items()):
-            if self.resume and position < first:
-                self.finished[name] = self.resume.restore(name, self._init(step, feed, keys))
-                continue
-            done = self.resume.step if self.resume and position == first else 0
-            yield from self._carry_out(name, step, feed, keys, done, totals[name])
+        for name, step in self.program.steps.items():
+            yield from self._carry_out(name, step, feed, keys, totals[name])
             if self.interrupted:
                 return
         yield from self._judge(data, keys["judge"])
 
-    def _init(self, step: Step, feed: Feed | None, keys: Mapping[str, jax.Array]) -> State:
+    def _begin(
+        self, name: str, step: Step, feed: Feed | None, keys: Mapping[str, jax.Array]
+    ) -> tuple[int, State, str]:
+        """After which step to start, with which state, and what there is to say about it."""
         batch = feed and feed.batch(feed.arrays, feed.order(0), jnp.int32(1))
+        done = self.resume.done.get(name, 0)
         if not step.compiled:
-            return step.init(keys["init"], batch)
+            state = step.init(keys["init"], batch)
+            try:
+                return done, self.resume.restore(name, state) if done else state, ""
+            except CheckpointError as error:
+                self.history[name] = History()
+                return 0, state, f"{name} starts anew: {error}"
+        if done:  # the shapes are all that is needed of the state before step 1
+            shapes = jax.eval_shape(step.init, keys["init"], batch)
+            return done, self.resume.restore(name, shapes), ""
         # copied, since a buffer that stands in the state twice could not be donated
-        return jax.tree.map(jnp.copy, stages.run_once(step.init, keys["init"], batch))
+        return 0, jax.tree.map(jnp.copy, stages.run_once(step.init, keys["init"], batch)), ""
 
     def _carry_out(
         self,
@@ -179,17 +196,21 @@ class _Run:
         step: Step,
         feed: Feed | None,
         keys: Mapping[str, jax.Array],
-        done: int,
         total: int,
     ) -> Iterator[events.Event]:
         before = self.watch.now()
         with self.watch.booking("init_s"):
-            state = self._init(step, feed, keys)
-            if done and self.resume:
-                state = self.resume.restore(name, state)
+            done, state, remark = self._begin(name, step, feed, keys)
             if step.compiled:
                 jax.block_until_ready(state)
-        yield events.StepBegun(name, done, total, self.watch.now() - before)
+        if remark:
+            yield events.Warned(remark)
+        if done >= total:
+            self.finished[name] = state
+            return
+        size = sum(getattr(leaf, "nbytes", 0) for leaf in jax.tree.leaves(state))
+        init_s = self.watch.now() - before
+        yield events.StepBegun(name, done, total, init_s, size, step.compiled)
         driver: Driver = (CompiledDriver if step.compiled else EagerDriver)(
             name, step, feed, keys["step"], state, done
         )
@@ -198,27 +219,28 @@ class _Run:
         costs |= {"steady_ms": {"p50": None, "p95": None}, "measured": 0, "compiles": 0}
         self.costs[name] = costs
         times = ledger.StepTimes()
-        earlier_s = self.resume.loop_s.get(name, 0.0) if self.resume else 0.0
-        costs["loop_s"] = earlier_s
-        if done < total:
-            with self.watch.booking("compile_s"):
-                costs |= driver.prepare(costs)
-            self.costs[name] = costs
-            if step.compiled:
-                yield events.Compiled(name, dict(costs))
+        earlier_s = self.resume.elapsed_s.get(name, 0.0) if done else 0.0
+        costs["loop_s"] = 0.0
+        with self.watch.booking("compile_s"):
+            costs |= driver.prepare(costs)
+        self.costs[name] = costs
+        if step.compiled:
+            yield events.Compiled(name, self.costs_of(name))
         views = view_points(total) if step.view else ()
         if 0 in views and done == 0:
             yield self._view(name, step, driver.state, 0, keys)
-        interval = self.plan.log_interval(total)
+        interval = self.resume.log_every.get(name) or self.plan.log_interval(total)
         snapshot_at = self.watch.wall() + SNAPSHOT_SECONDS
-        last_snapshot, first = done, True
+        first, pace = True, 1
         while done < total and not self.interrupted:
-            goal = _next_boundary(done, total, interval, views, self.plan.checkpoint_every, first)
+            goal = _next_boundary(done, total, interval, views, self.plan.checkpoint_every, pace)
             start, moved = self.watch.now(), done
             done = driver.advance(goal, self.stop)
             metrics = driver.fetch()
             seconds = self.watch.now() - start
             costs["loop_s"] += seconds
+            # at most doubled, since the first steps say little of the later ones
+            pace = max(1, min(2 * pace, int((done - moved) * LONGEST_STRETCH / max(seconds, 1e-9))))
             if first:
                 costs["first_s"] = seconds
                 if self.to_first_step_s is None:
@@ -228,7 +250,8 @@ class _Run:
             self.interrupted = self.stop()
             if done % interval == 0 or done in (1, total):
                 step_ms = None if first else 1e3 * seconds / max(1, done - moved)
-                yield from self._report(name, done, total, metrics, costs["loop_s"], step_ms)
+                elapsed_s = earlier_s + costs["loop_s"]
+                yield from self._report(name, done, total, metrics, elapsed_s, step_ms)
             first = False
             if reason := driver.settle(costs):
                 yield events.Recompiled(name, done + 1, reason)
@@ -237,13 +260,13 @@ class _Run:
             self.interrupted = self.stop()  # asked again: sinks have worked meanwhile
             every = self.plan.checkpoint_every
             due = done % every == 0 if every else self.watch.wall() >= snapshot_at
-            if (due or done == total or self.interrupted) and done > last_snapshot:
+            if due or done == total or self.interrupted:
                 costs |= {"steady_ms": times.steady(), "measured": times.measured}
-                yield events.Snapshot(name, done, driver.state, dict(self.finished))
-                last_snapshot, snapshot_at = done, self.watch.wall() + SNAPSHOT_SECONDS
+                yield events.Snapshot(name, done, driver.state, metrics, self.ledger())
+                snapshot_at = self.watch.wall() + SNAPSHOT_SECONDS
         costs |= {"steady_ms": times.steady(), "measured": times.measured}
         self.finished[name] = driver.state
-        yield events.StepEnded(name, done, dict(costs))
+        yield events.StepEnded(name, done, self.costs_of(name))
 
     def _report(
         self,
@@ -254,7 +277,7 @@ class _Run:
         elapsed_s: float,
         step_ms: float | None,
     ) -> Iterator[events.Event]:
-        self.history[name].append((done, metrics))
+        self.history[name].append(done, metrics)
         yield events.Reported(name, done, total, metrics, elapsed_s, step_ms)
         for metric, value in metrics.items():
             if not math.isfinite(value) and (name, metric) not in self.nonfinite:
@@ -275,8 +298,8 @@ class _Run:
         return events.Viewed(name, done, shown)
 
     def _judge(self, data: Mapping[str, Dataset], key: jax.Array) -> Iterator[events.Event]:
-        history = {of: _series(rows) for of, rows in self.history.items()}
-        outcome = Outcome(self.finished, history, data, key, self.costs)
+        history = {of: reported.series() for of, reported in self.history.items()}
+        outcome = Outcome(self.finished, history, data, key, self.ledger()["steps"])
         before = self.watch.now()
         with self.watch.booking("judge_s"):
             verdict = self.program.judge(outcome)
@@ -284,23 +307,12 @@ class _Run:
 
 
 def _next_boundary(
-    done: int, total: int, interval: int, views: tuple[int, ...], every: int | None, first: bool
+    done: int, total: int, interval: int, views: tuple[int, ...], every: int | None, pace: int
 ) -> int:
-    if first:
-        return done + 1
-    coming = [total, (done // interval + 1) * interval, *(view for view in views if view > done)]
+    coming = [total, done + pace, (done // interval + 1) * interval, *(view for view in views if view > done)]
     if every:
         coming.append((done // every + 1) * every)
     return min(coming)
-
-
-def _series(rows: list[tuple[int, Mapping[str, float]]]) -> dict[str, Series]:
-    steps = np.array([step for step, _ in rows], dtype=np.int64)
-    names = rows[0][1] if rows else ()
-    return {
-        name: Series(steps, np.array([metrics.get(name, math.nan) for _, metrics in rows]))
-        for name in names
-    }
 
 
 def _first_line(error: BaseException) -> str:

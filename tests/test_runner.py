@@ -13,6 +13,7 @@ import pytest
 
 from ecotour import Step, Verdict, events, exhibits
 from ecotour.errors import ContractError, PluginError
+from ecotour.history import History
 from ecotour.plan import Plan, view_points
 from ecotour.runner import Resume, run
 
@@ -121,7 +122,11 @@ def test_a_resumed_run_is_the_run_that_would_have_been(broken_off: int) -> None:
     assert first[-1].status == "interrupted"
     done = [e for e in first if isinstance(e, events.Snapshot)][-1].step
     assert done == broken_off
-    resume = Resume("fit", done, lambda _, state: jax.tree.map(jnp.asarray, saved), rows(first))
+    history = History()
+    for _, step, metrics in rows(first):
+        history.append(step, metrics)
+    restore = lambda _, state: jax.tree.map(jnp.array, saved)  # noqa: E731
+    resume = Resume({"fit": done}, restore, {"fit": history})
     second, resumed_end = carry_out(programs.line(), programs.plan(11), resume=resume)
     assert rows(first) + rows(second) == rows(straight)
     jax.tree.map(np.testing.assert_array_equal, end, resumed_end)
@@ -141,8 +146,7 @@ def test_named_steps_run_one_after_the_other_on_equal_terms() -> None:
     reported = rows(found)
     assert [(of, step) for of, step, _ in reported] == [(n, i) for n in "ab" for i in (1, 2, 3)]
     assert [m for _, _, m in reported[:3]] == [m for _, _, m in reported[3:]]
-    last = [e for e in found if isinstance(e, events.Snapshot)][-1]
-    assert list(last.finished) == ["a"]
+    assert [(e.of, e.step) for e in found if isinstance(e, events.Snapshot)] == [("a", 3), ("b", 3)]
 
 
 def test_a_weak_type_costs_one_recompile_which_is_explained() -> None:
