@@ -77,7 +77,7 @@ def workshop(shelf: Path) -> Iterator[tuple[Path, bool]]:
             warnings.warn(
                 f"no cache in {shelf} ({error}): data is decoded anew in each run; "
                 f"set ECOTOUR_CACHE_DIR to a directory that can be written",
-                stacklevel=2,
+                stacklevel=3,
             )
             work = stack.enter_context(tempfile.TemporaryDirectory(prefix="ecotour-"))
             kept = False
