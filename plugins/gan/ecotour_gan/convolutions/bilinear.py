@@ -42,7 +42,7 @@ from numpy.typing import NDArray
 
 from ecotour_gan.convolutions.geometry import Axis, Geometry
 
-Matrix = NDArray[np.float64]
+Matrix = NDArray[np.floating]
 
 
 class Points(NamedTuple):
@@ -86,7 +86,11 @@ def forward(image: jax.Array, kernel: jax.Array, geometry: Geometry, points: Poi
 def toom_cook(geometry: Geometry) -> Points:
     """Toom-Cook points for both axes: the Kronecker products of the two axes' matrices."""
     rows, columns = map(_toom_cook_axis, geometry)
-    return Points(*(np.kron(one, other) for one, other in zip(rows, columns, strict=True)))
+    return Points(
+        np.kron(rows.image, columns.image),
+        np.kron(rows.kernel, columns.kernel),
+        np.kron(rows.output, columns.output),
+    )
 
 
 def _toom_cook_axis(axis: Axis) -> Points:
@@ -112,9 +116,7 @@ def _toom_cook_axis(axis: Axis) -> Points:
             known = (index >= 0) & (index < by_long.shape[1])
             by_output = np.zeros((by_long.shape[0], axis.out))
             by_output[:, known] = by_long[:, index[known]]
-            phases.append(
-                Points(by_short @ image.T, by_taps[:, ::-1] @ kernel.T, by_output.T)
-            )
+            phases.append(Points(by_short @ image.T, by_taps[:, ::-1] @ kernel.T, by_output.T))
         else:
             # The transposed algorithm: y and w take the short sides, x the long one.
             by_short, by_taps, by_long = _polynomial_product(axis.out, len(taps))
@@ -123,8 +125,11 @@ def _toom_cook_axis(axis: Axis) -> Points:
             by_pixel = np.zeros((by_long.shape[0], len(read)))
             by_pixel[:, known] = by_long[:, index[known]]
             phases.append(Points(by_pixel @ image.T, by_taps @ kernel.T, (by_short @ output).T))
-    image, kernel, output = zip(*phases, strict=True)
-    return Points(np.concatenate(image), np.concatenate(kernel), np.concatenate(output, axis=1))
+    return Points(
+        np.concatenate([phase.image for phase in phases]),
+        np.concatenate([phase.kernel for phase in phases]),
+        np.concatenate([phase.output for phase in phases], axis=1),
+    )
 
 
 def _polynomial_product(short: int, taps: int) -> tuple[Matrix, Matrix, Matrix]:
@@ -179,22 +184,19 @@ def fourier(geometry: Geometry) -> Points:
     lengths = [max(a.size + a.low, a.out + a.taps - 1 - a.low) for a in geometry]
     if any(axis.stride != 1 for axis in geometry):
         raise ValueError("Fourier points are laid out for stride 1")
+    height, width = geometry
     image_rows, kernel_rows, output_columns = [], [], []
     for u in range(lengths[0]):
         for v in range(lengths[1]):
             mirror = (-u % lengths[0], -v % lengths[1])
             if mirror < (u, v):
                 continue
-
-            def wave(rows: NDArray[np.int_], columns: NDArray[np.int_]) -> NDArray[np.complex128]:
-                turns = np.add.outer(u * rows / lengths[0], v * columns / lengths[1])
-                return np.exp(2j * np.pi * turns).ravel()
-
-            height, width = geometry
-            image = wave(np.arange(height.size), np.arange(width.size)).conj()
-            kernel = wave(np.arange(height.taps), np.arange(width.taps))
-            output = wave(np.arange(height.out) - height.low, np.arange(width.out) - width.low)
-            output = output / (lengths[0] * lengths[1])
+            turns = (u / lengths[0], v / lengths[1])
+            image = _wave(turns, np.arange(height.size), np.arange(width.size)).conj()
+            kernel = _wave(turns, np.arange(height.taps), np.arange(width.taps))
+            output = _wave(
+                turns, np.arange(height.out) - height.low, np.arange(width.out) - width.low
+            ) / (lengths[0] * lengths[1])
             if mirror == (u, v):
                 # A real point: every wave is +1 or -1 everywhere.
                 image_rows += [image.real]
@@ -211,3 +213,12 @@ def fourier(geometry: Geometry) -> Points:
                 -2 * output.real,
             ]
     return Points(np.stack(image_rows), np.stack(kernel_rows), np.stack(output_columns, axis=1))
+
+
+def _wave(
+    turns: tuple[float, float], rows: NDArray[np.int_], columns: NDArray[np.int_]
+) -> NDArray[np.complex128]:
+    """``exp(2πi (turns · pixel))`` over all pixels, rows first."""
+    angles = 2 * np.pi * np.add.outer(turns[0] * rows, turns[1] * columns).ravel()
+    wave: NDArray[np.complex128] = np.cos(angles) + 1j * np.sin(angles)
+    return wave

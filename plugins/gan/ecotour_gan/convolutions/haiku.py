@@ -44,11 +44,14 @@ def lowering(form: str) -> Iterator[None]:
         yield
 
 
-def forms_ran(form: str, image: tuple[int, int], kernel: tuple[int, int], stride: int) -> Forms:
-    """Which forms a convolution layer runs in, for the record of a run.
+def forms_ran(
+    form: str, layer: str, image: tuple[int, int], kernel: tuple[int, int], stride: int
+) -> Forms:
+    """Which forms a layer runs in, for the record of a run.
 
     Args:
         form: as `lowering` takes it.
+        layer: ``"convolution"`` or ``"transposed"``.
         image: height and width of the larger side (the output of a transposed convolution).
         kernel: height and width of the kernel.
         stride: of rows and columns.
@@ -59,7 +62,7 @@ def forms_ran(form: str, image: tuple[int, int], kernel: tuple[int, int], stride
     """
     if resolve(form) == "xla":
         return XLA
-    return forms_of(Geometry.same(image, kernel, (stride, stride)))
+    return forms_of(layer, Geometry.same(image, kernel, (stride, stride))) or XLA
 
 
 def _intercept(
@@ -70,9 +73,9 @@ def _intercept(
 ) -> Any:
     module = context.module
     # Exactly Haiku's two classes: a subclass may mean something else by the same attributes.
-    layer = {hk.Conv2D: _convolution, hk.Conv2DTranspose: _convolution_transpose}.get(type(module))
+    compute = _LAYERS.get(type(module))
     plain = (
-        layer is not None
+        compute is not None
         and context.method_name == "__call__"
         # Parameters are made where Haiku makes them; the value computed meanwhile is not used.
         and not hk.running_init()
@@ -82,10 +85,10 @@ def _intercept(
         and module.padding == "SAME"
         and module.data_format == "NHWC"
     )
-    if plain:
+    if plain and compute is not None:
         inputs = jnp.asarray(arguments[0])
         if inputs.ndim == 4 and jnp.issubdtype(inputs.dtype, jnp.floating):
-            outputs = layer(module, inputs)
+            outputs = compute(module, inputs)
             if outputs is not None:
                 return outputs
     return next_method(*arguments, **keywords)
@@ -95,9 +98,10 @@ def _convolution(module: hk.Conv2D, inputs: jax.Array) -> jax.Array | None:
     """The layer's output, or None where the table does not know the layer."""
     if module.feature_group_count != 1 or tuple(module.kernel_dilation) != (1, 1):
         return None
-    geometry = Geometry.same(inputs.shape[1:3], module.kernel_shape, tuple(module.stride))
-    forms = forms_of(geometry)
-    if forms == XLA:
+    image = (inputs.shape[1], inputs.shape[2])
+    geometry = Geometry.same(image, module.kernel_shape, tuple(module.stride))
+    forms = forms_of("convolution", geometry)
+    if forms is None:
         return None
     kernel_shape = (*module.kernel_shape, inputs.shape[-1], module.output_channels)
     kernel = hk.get_parameter("w", kernel_shape, inputs.dtype, init=module.w_init)
@@ -110,8 +114,8 @@ def _convolution_transpose(module: hk.Conv2DTranspose, inputs: jax.Array) -> jax
         return None
     strides = tuple(module.stride)
     image = (inputs.shape[1] * strides[0], inputs.shape[2] * strides[1])
-    forms = forms_of(Geometry.same(image, module.kernel_shape, strides))
-    if forms == XLA:
+    forms = forms_of("transposed", Geometry.same(image, module.kernel_shape, strides))
+    if forms is None:
         return None
     kernel_shape = (*module.kernel_shape, module.output_channels, inputs.shape[-1])
     kernel = hk.get_parameter("w", kernel_shape, inputs.dtype, init=module.w_init)
@@ -123,3 +127,9 @@ def _with_bias(module: hk.Conv2D | hk.Conv2DTranspose, outputs: jax.Array) -> ja
         return outputs
     bias = hk.get_parameter("b", (module.output_channels,), outputs.dtype, init=module.b_init)
     return outputs + jnp.broadcast_to(bias, outputs.shape)
+
+
+_LAYERS: dict[type, Callable[[Any, jax.Array], jax.Array | None]] = {
+    hk.Conv2D: _convolution,
+    hk.Conv2DTranspose: _convolution_transpose,
+}

@@ -59,10 +59,9 @@ def input_gradient(
     if form == "phases":
         return phases.input_gradient(cotangent, kernel, geometry)
     shape = (cotangent.shape[0], geometry.rows.size, geometry.columns.size, kernel.shape[2])
-    image = jax.ShapeDtypeStruct(shape, cotangent.dtype)
-    (gradient,) = jax.linear_transpose(lambda x: forward(form, x, kernel, geometry), image)(
-        cotangent
-    )
+    image = jax.ShapeDtypeStruct(shape, cotangent.dtype)  # type: ignore[no-untyped-call]
+    transpose = jax.linear_transpose(lambda x: forward(form, x, kernel, geometry), image)
+    gradient: jax.Array = transpose(cotangent)[0]
     return gradient
 
 
@@ -71,17 +70,14 @@ def weight_gradient(
 ) -> jax.Array:
     """The gradient with respect to the kernel, ``[kernel height, kernel width, in, out]``."""
     shape = (geometry.rows.taps, geometry.columns.taps, image.shape[-1], cotangent.shape[-1])
-    kernel = jax.ShapeDtypeStruct(shape, image.dtype)
-    (gradient,) = jax.linear_transpose(lambda w: forward(form, image, w, geometry), kernel)(
-        cotangent
-    )
+    kernel = jax.ShapeDtypeStruct(shape, image.dtype)  # type: ignore[no-untyped-call]
+    transpose = jax.linear_transpose(lambda w: forward(form, image, w, geometry), kernel)
+    gradient: jax.Array = transpose(cotangent)[0]
     return gradient
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2, 3))
-def convolution(
-    image: jax.Array, kernel: jax.Array, geometry: Geometry, forms: Forms
-) -> jax.Array:
+def convolution(image: jax.Array, kernel: jax.Array, geometry: Geometry, forms: Forms) -> jax.Array:
     """A SAME convolution whose three operations run in the given forms.
 
     Args:
@@ -175,5 +171,5 @@ def convolution_transpose(
         ``[batch, height·stride, width·stride, out]``.
     """
     image = (small.shape[1] * strides[0], small.shape[2] * strides[1])
-    geometry = Geometry.same(image, kernel.shape[:2], strides)
+    geometry = Geometry.same(image, (kernel.shape[0], kernel.shape[1]), strides)
     return transposed(small, jnp.flip(kernel, (0, 1)), geometry, forms)

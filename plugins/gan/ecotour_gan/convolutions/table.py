@@ -23,23 +23,28 @@ XLA = Forms()
 class ShapeClass(NamedTuple):
     """What decides the speed of a form: the square image, the square kernel, the stride."""
 
+    layer: str
+    """``"convolution"`` or ``"transposed"``."""
     size: int
+    """Pixels along the larger image: what a convolution reads, what a transposed one writes."""
     taps: int
     stride: int
 
 
 TABLE: dict[ShapeClass, Forms] = {
-    ShapeClass(size=28, taps=5, stride=2): Forms("xla", "phases", "xla"),
-    ShapeClass(size=14, taps=5, stride=2): Forms("xla", "phases", "xla"),
-    ShapeClass(size=7, taps=5, stride=1): Forms("fourier", "fourier", "fourier"),
-    ShapeClass(size=7, taps=5, stride=2): Forms("toom-cook", "toom-cook", "toom-cook"),
+    ShapeClass("convolution", 28, 5, 2): Forms("xla", "phases", "xla"),
+    ShapeClass("convolution", 14, 5, 2): Forms("xla", "phases", "xla"),
+    ShapeClass("convolution", 7, 5, 1): Forms("fourier", "fourier", "fourier"),
+    ShapeClass("convolution", 7, 5, 2): Forms("toom-cook", "toom-cook", "toom-cook"),
+    ShapeClass("transposed", 14, 5, 2): Forms("xla", "phases", "xla"),
+    ShapeClass("transposed", 28, 5, 2): Forms("xla", "phases", "xla"),
 }
-"""Measured 2026-12-01 at the flagship's channels and batch sizes."""
+"""Measured on 2026-12-01 at the flagship's channels and batch sizes."""
 
 
-def forms_of(geometry: Geometry) -> Forms:
-    """The forms of a layer; XLA's own for a layer that the table does not know."""
+def forms_of(layer: str, geometry: Geometry) -> Forms | None:
+    """The forms of a layer; None for a layer that the table does not know."""
     rows, columns = geometry
     if rows != columns:
-        return XLA
-    return TABLE.get(ShapeClass(rows.size, rows.taps, rows.stride), XLA)
+        return None
+    return TABLE.get(ShapeClass(layer, rows.size, rows.taps, rows.stride))
