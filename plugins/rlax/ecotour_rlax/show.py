@@ -1,0 +1,143 @@
+# %% [markdown]
+# # Pictures
+# Exhibits are values, not drawings: arrays with a sentence about what one sees. The runner's sinks
+# draw them.
+
+# %%
+"""What the demo shows: value maps, a film, curves with bands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import ecotour
+from ecotour import exhibits
+from ecotour_rlax import catch
+
+GUIDES = {"best": 1.0, "blind": -0.6}
+
+
+# %% [markdown]
+# ## Values
+# With `left` steps to go the paddle can be under the ball if it is at most that many columns away.
+# Then the best player gets +1 at the last of these steps, which is worth discount^(left - 1) now;
+# otherwise it gets -1.
+
+
+# %%
+def best_values(discount: float, ball_column: int = 0) -> np.ndarray:
+    """Return the true value of each situation, ``float64 [EPISODE, COLUMNS]``."""
+    left = catch.EPISODE - np.arange(catch.EPISODE)[:, None]
+    distance = np.abs(np.arange(catch.COLUMNS)[None, :] - ball_column)
+    return np.where(distance <= left, 1.0, -1.0) * discount ** (left - 1.0)
+
+
+def visited() -> np.ndarray:
+    """Return where a paddle that starts in the middle can be, ``bool [EPISODE, COLUMNS]``."""
+    distance = np.abs(np.arange(catch.COLUMNS)[None, :] - catch.COLUMNS // 2)
+    return distance <= np.arange(catch.EPISODE)[:, None]
+
+
+def value_map(values: Any, whose: str) -> exhibits.Heatmap:
+    """Return the map of values ``[EPISODE, COLUMNS]``; empty where the paddle can never be."""
+    return exhibits.Heatmap(
+        np.where(visited(), np.asarray(values, np.float64), np.nan),
+        f"Value of the best action, {whose}: ball in the leftmost column, by the ball's row and "
+        "the paddle's column. Near the bottom a paddle that is too far away has lost.",
+        row_names=[str(row) for row in range(catch.EPISODE)],
+        column_names=[str(column) for column in range(catch.COLUMNS)],
+        annotate=True,
+        row_label="row of the ball",
+        column_label="column of the paddle",
+    )
+
+
+# %% [markdown]
+# ## An episode
+# All five balls side by side, the ball in orange and the paddle in blue.
+
+# %%
+CELL = 12
+EMPTY, BALL, PADDLE = (0.12, 0.13, 0.17), (1.0, 0.62, 0.16), (0.25, 0.62, 1.0)
+
+
+def film(boards: catch.Board, caption: str) -> exhibits.Film:
+    """Return the film of boards ``[games, T]``; frames are ``float32 [T, H, W, 3]``."""
+    ball_row, ball_column, paddle = (np.asarray(x) for x in boards)
+    games, length = paddle.shape
+    cells = np.full((length, games, catch.ROWS, catch.COLUMNS, 3), EMPTY, np.float32)
+    t, game = np.arange(length)[:, None], np.arange(games)[None, :]
+    cells[t, game, ball_row.T, ball_column.T] = BALL
+    cells[t, game, catch.ROWS - 1, paddle.T] = PADDLE
+    tiles = cells.repeat(CELL, axis=2).repeat(CELL, axis=3)
+    tiles[:, :, ::CELL] = 0.0  # the lines between the cells
+    tiles[:, :, :, ::CELL] = 0.0
+    tiles = np.pad(tiles, ((0, 0), (0, 0), (4, 4), (4, 4), (0, 0)), constant_values=1.0)
+    frames = np.concatenate([tiles[:, game] for game in range(games)], axis=2)
+    return exhibits.Film(frames, caption, frames_per_second=3.0)
+
+
+# %% [markdown]
+# ## Curves and the table
+
+
+# %%
+def learning(
+    history: Mapping[str, Mapping[str, ecotour.Series]], names: Sequence[str], caption: str
+) -> exhibits.Curves:
+    """Return the greedy return of the named agents over updates, with its band."""
+    lines = {}
+    for name in names:
+        of = history[name]
+        mean = of["greedy_return"]
+        lines[name] = exhibits.Line(mean.steps, mean.values, of["low"].values, of["high"].values)
+    return exhibits.Curves(lines, caption, "update", "return without exploration", GUIDES)
+
+
+def first_at_least(series: ecotour.Series, bound: float) -> int | None:
+    """Return the first reported step whose value is at least ``bound``, if there is one."""
+    reached = np.flatnonzero(series.values >= bound)
+    return int(series.steps[reached[0]]) if reached.size else None
+
+
+def results(
+    history: Mapping[str, Mapping[str, ecotour.Series]],
+    ledger: Mapping[str, Mapping[str, Any]],
+    names: Sequence[str],
+    steps_an_update: int,
+) -> exhibits.Table:
+    """Return one row for each agent."""
+    rows: list[list[str | float | int | bool | None]] = []
+    for name in names:
+        of = history[name]
+        milliseconds = (ledger[name].get("steady_ms") or {}).get("p50")
+        rows.append(
+            [
+                name,
+                of["greedy_return"].last,
+                of["low"].last,
+                of["high"].last,
+                first_at_least(of["greedy_return"], 0.95),
+                of["acting_return"].last,
+                float(np.mean(1.0 - of["acting_return"].values)),
+                round(1e3 * steps_an_update / milliseconds) if milliseconds else None,
+            ]
+        )
+    return exhibits.Table(
+        [
+            "agent",
+            "greedy return",
+            "low",
+            "high",
+            "updates to 0.95",
+            "return while acting",
+            "regret an episode",
+            "env steps/s",
+        ],
+        rows,
+        "Interquartile means over the seeds, and the 95% confidence interval of the greedy return. "
+        "Regret is what was lost to the best player while learning, a mean over all episodes.",
+    )
