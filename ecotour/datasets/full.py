@@ -24,9 +24,10 @@ from ecotour.datasets import cache, decode
 from ecotour.demo import DataInfo, Dataset
 from ecotour.errors import DataError
 
-# Decoded from mnist 3.0.1 as tensorflow-datasets 4.9.10 prepares it, in the order of its
-# files, out of the original files of LeCun, Cortes and Burges (MD5 of train-images-idx3-ubyte:
-# 6bbc9ace898e44ae57da46a324031adb, of t10k-images-idx3-ubyte: 2646ac647ad5339dbf082846283269ea).
+# Computed from one copy of mnist 3.0.1 that tensorflow-datasets 4.9.10 prepared, in the order of its
+# files. According to its preparer the original files of LeCun, Cortes and Burges went in (MD5 of
+# train-images-idx3-ubyte: 6bbc9ace898e44ae57da46a324031adb, of t10k-images-idx3-ubyte:
+# 2646ac647ad5339dbf082846283269ea).
 CONTENT = {
     "train": cache.Content(
         60_000, "6d82d9f18df5f5fee79d159b3563eb6adcbd1abce0c4bdf9a7010078c6e75062"
