@@ -1,0 +1,166 @@
+"""The pictures and tables of this stop, as exhibits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import jraph
+import numpy as np
+
+from ecotour import exhibits
+from ecotour.exhibits import Curves, Graph, Heatmap, Line, Table
+from ecotour_jraph import club
+
+Histories = Mapping[str, Mapping[str, Any]]
+
+
+def layout(senders: np.ndarray, receivers: np.ndarray, n_node: int) -> np.ndarray:
+    """Places `float [n_node, 2]` by force: all nodes repel each other, edges pull.
+
+    Fruchterman & Reingold (1991), "Graph drawing by force-directed placement"; a weak pull to the
+    middle keeps parts that do not touch on the same sheet.
+    """
+    rng = np.random.default_rng(7)
+    places = rng.normal(size=(n_node, 2))
+    pull = np.zeros((n_node, n_node))
+    pull[senders, receivers] = 1.0
+    for warmth in np.linspace(0.3, 0.01, 400):
+        apart = places[:, None] - places[None, :]
+        distance = np.maximum(np.linalg.norm(apart, axis=-1, keepdims=True), 1e-3)
+        force = (apart / distance**2).sum(axis=1) - (pull[..., None] * apart * distance).sum(axis=1)
+        force -= 0.6 * places
+        length = np.maximum(np.linalg.norm(force, axis=-1, keepdims=True), 1e-9)
+        places = places + force / length * np.minimum(length, warmth)
+    return places
+
+
+@cache
+def club_places() -> np.ndarray:
+    """The karate club, Mr. Hi on the left."""
+    graph = club.graph()
+    places = layout(graph.senders, graph.receivers, club.MEMBERS)
+    axis = places[club.JOHN_A] - places[club.MR_HI]
+    turn = np.array([axis, [-axis[1], axis[0]]]) / np.linalg.norm(axis)
+    return places @ turn.T
+
+
+def club_picture(beliefs: Any) -> Graph:
+    """The club from probabilities of John A.'s club, `[seeds, 34]`."""
+    graph = club.graph()
+    wrong = np.mean((np.asarray(beliefs) > 0.5) != club.club, axis=0)
+    return Graph(
+        positions=club_places(),
+        edges=np.stack([graph.senders, graph.receivers], axis=1)[: int(graph.n_edge[0]) // 2],
+        values=np.mean(beliefs, axis=0),
+        labels=[str(member + 1) for member in range(club.MEMBERS)],
+        marked=[int(member) for member in np.flatnonzero(wrong > 0.5)],
+        caption=(
+            f"The karate club, coloured by the belief of {len(beliefs)} networks that a member "
+            "went with John A. (34), not with Mr. Hi (1); ringed: misplaced by most of them."
+        ),
+    )
+
+
+def rumour_picture(graph: jraph.GraphsTuple, beliefs: Any) -> Graph:
+    """The first graph of a packed batch in which somebody stays ignorant; `beliefs` are `[N]`."""
+    number = int(np.flatnonzero(~graph.globals["connected"])[0])
+    start, edge = int(graph.n_node[:number].sum()), int(graph.n_edge[:number].sum())
+    n_node, n_edge = int(graph.n_node[number]), int(graph.n_edge[number])
+    nodes, edges = slice(start, start + n_node), slice(edge, edge + n_edge)
+    senders, receivers = graph.senders[edges] - start, graph.receivers[edges] - start
+    return Graph(
+        positions=layout(senders, receivers, n_node),
+        edges=np.stack([senders, receivers], axis=1)[: n_edge // 2],
+        values=np.asarray(beliefs)[nodes],
+        marked=[int(np.argmax(graph.nodes["root"][nodes, 0]))],
+        caption=(
+            "A larger graph than any trained on, coloured by the network's belief that a node "
+            "hears the rumour; ringed: the root, where it starts. One part never hears it."
+        ),
+    )
+
+
+def club_curves(history: Histories, kinds: tuple[str, ...]) -> Curves:
+    """Accuracy on the club over the steps, with the middle four fifths of the networks."""
+    lines = {}
+    for kind in kinds:
+        seen = history[f"karate-{kind}"]
+        accuracy, low, high = (seen[f"accuracy{end}"] for end in ("", "_p10", "_p90"))
+        lines[kind] = Line(accuracy.steps, accuracy.values, low.values, high.values)
+    caption = (
+        "Share of the 34 members placed rightly: mean over the networks, band from the tenth to "
+        "the ninetieth percentile. Attention is best early and then learns the two labels by heart."
+    )
+    return Curves(lines, caption, y_label="accuracy", guides={"all but member 9": 33 / 34})
+
+
+def club_mistakes(wrong: Mapping[str, np.ndarray]) -> Heatmap:
+    """Who is misplaced by how many networks; `wrong` holds shares `[34]` by kind of network."""
+    shares = np.stack(list(wrong.values()))
+    members = np.flatnonzero(shares.max(axis=0) >= 0.05)
+    return Heatmap(
+        100 * shares[:, members],
+        "Members of the club that 5% of the networks or more misplace, in percent.",
+        row_names=list(wrong),
+        column_names=[str(member + 1) for member in members],
+        cells=[[f"{100 * share:.0f}" for share in row] for row in shares[:, members]],
+        annotate=True,
+        column_label="member",
+    )
+
+
+def rounds_curves(
+    rounds: tuple[int, ...], right: Mapping[str, np.ndarray], horizon: np.ndarray, majority: float
+) -> Curves:
+    """Accuracy for whole graphs over the rounds; `right` holds `[R]` by layer."""
+    lines = {layer: Line(rounds, shares) for layer, shares in right.items()}
+    lines["as far as anyone could see"] = Line(rounds, horizon)
+    caption = (
+        "Larger graphs told connected or not, after so many rounds of listening. Nobody can see "
+        "farther than a round an edge: the last line is what a perfect listener would get right."
+    )
+    return Curves(
+        lines, caption, "rounds of listening", "accuracy", {"always the commoner": majority}
+    )
+
+
+def large_table(rows: Mapping[str, np.ndarray], caption: str) -> Table:
+    """Shares of right answers `[3]` by who gave them."""
+    body = [[name, *(round(100 * float(share), 2) for share in row)] for name, row in rows.items()]
+    return Table(["who answers", "nodes, %", "edges, %", "graphs, %"], body, caption)
+
+
+def feed_table(history: Histories, names: tuple[str, ...]) -> Table:
+    """What each feed cost."""
+    rows = []
+    for name in names:
+        seen = {metric: series.values for metric, series in history[f"feed-{name}"].items()}
+        later = seen["graphs_per_second"][1:]
+        rows.append(
+            [
+                name,
+                int(seen["compiles"][-1]),
+                round(100 * float(seen["padding_nodes"][-1]), 1),
+                round(100 * float(seen["padding_edges"][-1]), 1),
+                round(float(seen["graphs_per_second"][0]), 1),
+                round(float(np.median(later)), 1) if len(later) else None,
+            ]
+        )
+    columns = ["feed", "compilations", "padding, % of nodes", "padding, % of edges"]
+    columns += ["graphs/s, first pass", "graphs/s, later passes (median)"]
+    return Table(columns, rows, "Three feeds of the same graphs to the same training step.")
+
+
+def feed_curves(history: Histories, names: tuple[str, ...]) -> Curves:
+    """Throughput, pass by pass."""
+    lines = {}
+    for name in names:
+        speed = history[f"feed-{name}"]["graphs_per_second"]
+        lines[name] = Line(speed.steps, speed.values)
+    caption = (
+        "Graphs trained on in a second, pass by pass. The first pass pays for the compilations; "
+        "with fresh graphs each time, `as-they-come` would stay there."
+    )
+    return exhibits.Curves(lines, caption, "pass over the graphs", "graphs a second", log_y=True)
