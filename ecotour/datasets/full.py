@@ -24,7 +24,7 @@ from ecotour.datasets import cache, decode
 from ecotour.demo import DataInfo, Dataset
 from ecotour.errors import DataError
 
-# Computed from one copy of mnist 3.0.1 that tensorflow-datasets 4.9.10 prepared, in the order of its
+# From one copy of mnist 3.0.1 that tensorflow-datasets 4.9.10 prepared, in the order of its
 # files. According to its preparer the original files of LeCun, Cortes and Burges went in (MD5 of
 # train-images-idx3-ubyte: 6bbc9ace898e44ae57da46a324031adb, of t10k-images-idx3-ubyte:
 # 2646ac647ad5339dbf082846283269ea).
