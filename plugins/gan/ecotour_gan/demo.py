@@ -287,6 +287,9 @@ def judge(config: Config, outcome: ecotour.Outcome) -> ecotour.Verdict:
     generator = outcome.states["update"].generator
     keys = jax.random.split(outcome.key, 20)
     samples = np.concatenate([sample(config, generator, key, 500) for key in keys])
+    finite = int(np.isfinite(samples).all(axis=(1, 2, 3)).sum())
+    if finite < len(samples):  # diverged: there is nothing that a classifier could judge
+        return ecotour.Verdict([ecotour.Check.at_least("finite images", finite, len(samples))])
     real = {split: np.asarray(scale(data.arrays["image"])) for split, data in outcome.data.items()}
     found = verdict.judge(samples, real["train"], real["test"])
     check = ecotour.Check
