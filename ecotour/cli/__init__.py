@@ -40,12 +40,20 @@ def main(argv: list[str] | None = None) -> int:
     0 done; 1 the run failed; 2 usage; 3 verdict not reached (with ``--strict``); 130 and 143 ended
     by SIGINT and SIGTERM.
     """
-    argv = list(sys.argv[1:] if argv is None else argv)
+    from ecotour.cli.process import safe_streams
+
+    with safe_streams():
+        return _main(list(sys.argv[1:] if argv is None else argv))
+
+
+def _main(argv: list[str]) -> int:
     debug = "--debug" in argv
     argv = [token for token in argv if token != "--debug"]
     try:
         arguments = parse(argv)
-        command = importlib.import_module(f"ecotour.cli.{arguments.command}")
+        # a module called "list" in this package would hide the builtin from it
+        module = {"list": "listing"}.get(arguments.command, arguments.command)
+        command = importlib.import_module(f"ecotour.cli.{module}")
         code: int = command.main(arguments)
         return code
     except EcotourError as error:
@@ -55,9 +63,7 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # whoever read our output has gone; there is nobody left to tell
-        sys.stdout = None  # type: ignore[assignment]
-        return 0
+        return 0  # whoever read our output has gone; there is nobody left to tell
 
 
 def parse(argv: list[str]) -> argparse.Namespace:

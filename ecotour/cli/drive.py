@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
-import sys
-import threading
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ecotour import environment, events
+from ecotour.cli import process
 from ecotour.errors import EcotourError
 from ecotour.record import RunDirectory, to_json
 
 if TYPE_CHECKING:
+    from ecotour.continuation import Continuation
     from ecotour.demo import Program
     from ecotour.plan import Plan
     from ecotour.sinks import Sink
@@ -48,36 +47,80 @@ def drive(
     Raises:
         EcotourError: The run failed.
     """
-    from ecotour import runner, stages
+    with process.stop_signals() as stop:
+        directory = RunDirectory.claim(out, plan.demo)
+        return carry_out(program, plan, directory, stop, began, command, options, stdout)
 
-    directory = RunDirectory.claim(out, plan.demo)
+
+def carry_out(
+    program: Program,
+    plan: Plan,
+    directory: RunDirectory,
+    stop: process.Stop,
+    began: float,
+    command: list[str],
+    options: Options,
+    stdout: IO[str],
+    *,
+    earlier: Mapping[str, Any] | None = None,
+    continuation: Continuation | None = None,
+) -> int:
+    """Run, or go on with a run whose record is ``earlier``, in a directory that is owned here.
+
+    The directory is released in any case.
+
+    Raises:
+        EcotourError: The run failed.
+    """
+    from ecotour import runner
+    from ecotour.sinks.recorder import Recorder
+
+    notes: deque[str] = deque(continuation.remarks if continuation else ())
     try:
-        stages.use_compilation_cache(environment.cache_directory() / "compiled")
+        recorder = Recorder(directory, plan, command, notes.append, earlier)
+        notes.extend(filter(None, [process.use_cache()]))
+        recorder.record["environment"] = environment.describe()
+        from ecotour.continuation import identity
+        from ecotour.sinks.checkpoints import Checkpoints
         from ecotour.sinks.pictures import Pictures
-        from ecotour.sinks.recorder import Recorder
         from ecotour.sinks.report import Report
         from ecotour.sinks.terminal import Terminal
 
-        recorder = Recorder(directory, command, environment.describe())
-        pictures = Pictures(directory.path)
-        report = Report(directory.path, recorder.record)
+        checkpoints = Checkpoints(
+            directory.path,
+            identity(plan),
+            notes.append,
+            continuation.reshaped if continuation else {},
+        )
         terminal = Terminal(quiet=options.quiet)
-        sinks: list[Sink] = [recorder, pictures, report, terminal]
+        report = Report(directory.path, recorder.record)
+        # in this order: the rows first, then the state that comes after them
+        sinks: list[Sink] = [recorder, Pictures(directory.path), checkpoints, report, terminal]
         failure: EcotourError | None = None
-        with stop_signals() as stop:
-            try:
-                for event in runner.run(program, plan, began=began, stop=stop):
-                    dispatch(event, sinks)
-            except EcotourError as error:
-                failure = error
-        for sink in sinks:
-            sink.close()
+        resume = continuation.resume if continuation else None
+        try:
+            for event in runner.run(program, plan, began=began, stop=stop, resume=resume):
+                if isinstance(event, events.Ended):
+                    checkpoints.wait()  # the record says so only when all is saved
+                while notes and not isinstance(event, events.Started):
+                    dispatch(events.Warned(notes.popleft()), sinks)
+                dispatch(event, sinks)
+        except EcotourError as error:
+            failure = error
         record = recorder.record
         record["artifacts"] = artifacts(directory.path)
         recorder.write()
+        for sink in (checkpoints, terminal, recorder):
+            try:
+                sink.close()
+            except EcotourError as error:
+                failure = failure or error
+        while notes:
+            terminal(events.Warned(notes.popleft()))
         terminal.summarise(record)
         if options.json:
-            stdout.write(to_json(record, indent=1) + "\n")
+            with contextlib.suppress(OSError):  # whoever was to read it has gone
+                stdout.write(to_json(record, indent=1) + "\n")
         if failure is not None:
             failure.shown_as_json = options.json  # type: ignore[attr-defined]
             raise failure
@@ -87,7 +130,7 @@ def drive(
             return VERDICT_NOT_REACHED
         return 0
     finally:
-        directory.release()
+        directory.abandon()
 
 
 def artifacts(path: Path) -> dict[str, str]:
@@ -110,61 +153,3 @@ def dispatch(event: events.Event, sinks: list[Sink]) -> None:
             sinks.remove(sink)
             name = type(sink).__name__
             dispatch(events.Warned(f"{name} gave up: {type(error).__name__}: {error}"), sinks)
-
-
-@contextlib.contextmanager
-def stdout_for_json(wanted: bool) -> Iterator[IO[str]]:
-    """Give the real standard output to whoever prints the document.
-
-    Where one is wanted, all else that goes to file descriptor 1 inside, also what a plugin or a
-    library prints from C, goes to standard error.
-    """
-    if not wanted:
-        yield sys.stdout
-        return
-    sys.stdout.flush()
-    saved = os.dup(1)
-    os.dup2(2, 1)
-    document = os.fdopen(saved, "w", encoding="utf-8")
-    python_stdout, sys.stdout = sys.stdout, sys.stderr
-    try:
-        yield document
-    finally:
-        with contextlib.suppress(BrokenPipeError):
-            document.flush()
-        sys.stdout = python_stdout
-        os.dup2(saved, 1)
-        document.close()
-
-
-class _Stop:
-    """Called by the runner after each step: whether to stop. ``signal`` says why."""
-
-    def __init__(self) -> None:
-        self.signal = 0
-
-    def __call__(self) -> bool:
-        return self.signal != 0
-
-    def handle(self, number: int, _: Any) -> None:
-        if self.signal:  # the second one means it
-            os._exit(128 + number)
-        self.signal = number
-
-
-@contextlib.contextmanager
-def stop_signals() -> Iterator[_Stop]:
-    """Turn SIGINT, SIGTERM and SIGHUP into a wish to stop; the handlers are put back after."""
-    stop = _Stop()
-    if threading.current_thread() is not threading.main_thread():
-        yield stop
-        return
-    numbers = [signal.SIGINT, signal.SIGTERM]
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        numbers.append(signal.SIGHUP)
-    before: Mapping[int, Any] = {number: signal.signal(number, stop.handle) for number in numbers}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

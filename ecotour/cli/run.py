@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ecotour import flags, ledger, registry
-from ecotour.cli import drive, make_parser
+from ecotour import flags, ledger, record, registry
+from ecotour.cli import drive, make_parser, process
 from ecotour.errors import EcotourError, PluginError, UsageError
 from ecotour.plan import Plan
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 def main(arguments: argparse.Namespace) -> int:
     """Run a demo; the exit code says how it ended."""
     began = ledger.process_start()
-    with drive.stdout_for_json(arguments.json) as stdout:
+    with process.stdout_for_json(arguments.json) as stdout:
+        out = None if arguments.out is None else Path(arguments.out)
+        record.check(out, Path(arguments.demo).stem)
         entry, demo = load(arguments.demo, arguments.disable, arguments.provider)
         if "--help" in arguments.rest or "-h" in arguments.rest:
             print(help_text(arguments.demo, demo), file=stdout)
@@ -39,13 +42,15 @@ def main(arguments: argparse.Namespace) -> int:
             data=arguments.data,
             data_dir=_existing(arguments.data_dir),
             stop_on_nonfinite=arguments.stop_on_nonfinite,
+            source_file=source_file(entry),
+            source_hash=source_hash(entry),
         )
         program = build(demo, config, entry.name)
         return drive.drive(
             program,
             plan,
             began=began,
-            out=None if arguments.out is None else Path(arguments.out),
+            out=out,
             command=["ecotour", *sys.argv[1:]],
             options=drive.Options(arguments.quiet, arguments.strict, arguments.json),
             stdout=stdout,
@@ -62,6 +67,20 @@ def load(name: str, disable: list[str], provider: str | None) -> tuple[registry.
         return registry.load_file(Path(name))
     entry = registry.pick(name, disable, provider)
     return entry, registry.load(entry)
+
+
+def source_file(entry: registry.Entry) -> Path | None:
+    """The file of a demo that is not an installed one."""
+    return Path(entry.distribution).resolve() if entry.version == registry.FILE else None
+
+
+def source_hash(entry: registry.Entry) -> str:
+    """The SHA-256 of the source of the module that has the hook; empty where there is none."""
+    file = getattr(sys.modules.get(entry.module), "__file__", None)
+    try:
+        return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
+    except OSError:
+        return ""
 
 
 def build(demo: Demo, config: Any, name: str) -> Program:
