@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from ecotour.exhibits import Curves, Line
+from ecotour.record import NOT_METRICS
 
 MOST_STORED = 20_000
 """Reports kept of a metric; of more, the lowest and highest of each stretch (and its gaps)."""
-
-NOT_METRICS = ("step", "of", "elapsed_s")
 
 
 @dataclass(frozen=True)

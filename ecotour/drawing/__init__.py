@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ecotour import exhibits
+from ecotour import exhibits, look
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from matplotlib.figure import Figure
+
     from ecotour.exhibits import Curves, Exhibit, Film
 
 
-def png(exhibit: Exhibit) -> bytes:
+def png(exhibit: Exhibit, width: float = look.WIDTH) -> bytes:
     """Draw ``exhibit`` as a PNG; a film as a strip of its frames.
 
-    The caption is kept inside as the PNG's description, for whoever finds the file alone.
+    ``width`` is in inches, for what is drawn with lines. The caption is kept inside as the PNG's description, for whoever finds the file alone.
     """
     if isinstance(exhibit, exhibits.Images):
         from ecotour.drawing import pixels
@@ -32,15 +34,19 @@ def png(exhibit: Exhibit) -> bytes:
     from ecotour.drawing import canvas
 
     with canvas.style():
-        return canvas.to_png(_figure(exhibit), exhibit.caption)
+        return canvas.to_png(_figure(exhibit, width), exhibit.caption)
 
 
-def svg(exhibit: Exhibit, title: str = "") -> str:
-    """Draw ``exhibit`` as SVG for the page: its colours are CSS variables, its texts are texts."""
+def svg(exhibit: Exhibit, width: float = look.WIDTH) -> str:
+    """Draw ``exhibit`` as SVG for the page: its colours are CSS variables, its texts are texts.
+
+    ``width`` is in inches at which the texts have their proper size; a table, code, images and
+    films have better forms on a page and are refused with a `TypeError`.
+    """
     from ecotour.drawing import canvas
 
     with canvas.style():
-        return canvas.to_svg(_figure(exhibit), title or exhibit.caption)
+        return canvas.to_svg(_figure(exhibit, width), exhibit.caption)
 
 
 def gif(film: Film) -> bytes:
@@ -58,15 +64,15 @@ def panels_png(panels: Sequence[Curves], caption: str) -> bytes:
         return canvas.to_png(curves.panels(panels), caption)
 
 
-def _figure(exhibit: Exhibit) -> object:
+def _figure(exhibit: Exhibit, width: float = look.WIDTH) -> Figure:
     if isinstance(exhibit, exhibits.Curves):
         from ecotour.drawing import curves
 
-        return curves.panels([exhibit])
+        return curves.panels([exhibit], width)
     if isinstance(exhibit, exhibits.Bars):
         from ecotour.drawing import charts
 
-        return charts.bars(exhibit)
+        return charts.bars(exhibit, width)
     if isinstance(exhibit, exhibits.Heatmap):
         from ecotour.drawing import charts
 
@@ -74,11 +80,11 @@ def _figure(exhibit: Exhibit) -> object:
     if isinstance(exhibit, exhibits.Paths):
         from ecotour.drawing import maps
 
-        return maps.paths(exhibit)
+        return maps.paths(exhibit, width)
     if isinstance(exhibit, exhibits.Graph):
         from ecotour.drawing import maps
 
-        return maps.graph(exhibit)
+        return maps.graph(exhibit, width)
     from ecotour.drawing import text
 
     if isinstance(exhibit, exhibits.Table):

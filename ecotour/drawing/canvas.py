@@ -144,8 +144,9 @@ def to_svg(figure: Any, title: str) -> str:
     text = _BEFORE_SVG.sub("", raw.getvalue(), count=1)
     text = _NUMBERED_ID.sub("", _METADATA.sub("", text))
     label = html.escape(title, quote=True)
-    text = _SIZE.sub(r'<svg \1role="img" aria-label="@label@"', text, count=1)
-    text = text.replace("@label@", label, 1)
+    most = round(72 * 1.5 * figure.get_figwidth())  # an eighth above the size it is drawn for
+    head = f'role="img" style="max-width: {most}px" aria-label='
+    text = _SIZE.sub(lambda found: f'<svg {found[1]}{head}"{label}"', text, count=1)
     text = _DECIMALS.sub(r"\1", text)
     for name, colour in look.LIGHT.items():
         text = re.sub(rf"(: ?){colour}\b", rf"\1var(--{name})", text)

@@ -20,15 +20,15 @@ UPRIGHT_NAMES = 60
 """Characters of all names together that fit under upright bars; more, and the bars lie."""
 
 
-def bars(chart: Bars) -> Figure:
+def bars(chart: Bars, width: float = look.WIDTH) -> Figure:
     """Upright bars where the names are short, lying ones where they need room."""
     from matplotlib.ticker import FuncFormatter
 
     names = [canvas.shorten(name, 32) for name in chart.names]
     values = np.asarray(chart.values, float)
     lying = sum(len(name) + 1 for name in names) > UPRIGHT_NAMES and not chart.guides
-    height = min(12.0, max(1.6, 0.6 + 0.3 * len(names))) if lying else 3.3
-    figure = canvas.new_figure(look.WIDTH, height)
+    height = min(12.0, max(1.6, 0.6 + 0.3 * len(names))) if lying else 0.7 * width**0.83
+    figure = canvas.new_figure(width, height)
     axes = figure.add_subplot()
     canvas.plot_axes(axes, grid="x" if lying else "y")
     errors = None if chart.errors is None else np.nan_to_num(np.asarray(chart.errors, float))

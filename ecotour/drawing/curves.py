@@ -24,13 +24,13 @@ GUIDE_DASHES = ((0, (4, 3)), (0, (1.5, 2)), (0, (7, 2, 1.5, 2)))
 DASHES = ("solid", (0, (5, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.4, 1.2, 1.4)))
 
 
-def panels(curves: Sequence[Curves]) -> Figure:
+def panels(curves: Sequence[Curves], width: float = look.WIDTH) -> Figure:
     """Draw each of ``curves`` in its own axes; two or more stand in rows of two or three."""
     count = len(curves)
     columns = 1 if count == 1 else 2 if count in (2, 4) else 3
     rows = math.ceil(count / columns)
-    width = look.WIDTH if columns == 1 else 3.7 * columns
-    height = 3.5 if columns == 1 else 2.75
+    width = width if columns == 1 else 3.7 * columns
+    height = 0.7 * width**0.86 if columns == 1 else 2.75
     figure = canvas.new_figure(width, height * rows)
     figure.get_layout_engine().set(wspace=0.06, hspace=0.08)  # type: ignore[union-attr]
     for position, one in enumerate(curves):
@@ -50,14 +50,14 @@ def draw(axes: Axes, curves: Curves, first_colour: int = 0) -> None:
         handles.append(_draw_line(axes, line, colour, dashes, curves))
         handles[-1].set_label(" " + canvas.shorten(name, 40))
     alone = len(handles) == 1
-    shown = ([] if alone else handles) + draw_guides(axes, curves.guides)
+    guides = draw_guides(axes, curves.guides)
     if curves.log_x:
         _set_log(axes, "x", curves)
     if curves.log_y:
         _set_log(axes, "y", curves)
     _label(axes, curves)
     title = curves.y_label or (next(iter(curves.lines)) if alone else "")
-    head(axes, title, shown)
+    head(axes, title, [] if alone else handles, guides)
 
 
 def _draw_line(axes: Axes, line: Line, colour: str, dashes: Any, curves: Curves) -> Any:
@@ -88,22 +88,27 @@ def draw_guides(axes: Axes, guides: Mapping[str, float]) -> list[Any]:
     ]
 
 
-def head(axes: Axes, title: str, handles: Sequence[Any]) -> None:
-    """Write the title above the axes, and between the two the legend in as many rows as it needs.
+def head(axes: Axes, title: str, *legends: Sequence[Any]) -> None:
+    """Write the title above the axes, and between the two each legend in as few rows as it needs.
 
     The vertical axis is named up here, where it reads without turning one's head.
     """
-    rows, columns = 0, 1
-    if handles:
+    figure, grid = axes.get_figure(), axes.get_gridspec()
+    assert figure is not None
+    assert grid is not None
+    room = 12.5 * figure.get_figwidth() / grid.ncols  # characters, about
+    above = 0.0
+    for handles in reversed([legend for legend in legends if legend]):
         longest = max(len(str(handle.get_label())) for handle in handles)
-        room = 13.0 * axes.get_figure().get_figwidth() / axes.get_gridspec().ncols
-        columns = max(1, min(len(handles), 5, int(room // (longest + 6))))
-        rows = -(-len(handles) // columns)
-        axes.legend(
-            handles=list(handles), loc="lower left", bbox_to_anchor=(-0.012, 0.995), ncols=columns,
-            borderaxespad=0.2, handlelength=1.5, columnspacing=1.2, handletextpad=0.3,
+        columns = max(1, min(len(handles), 6, int(room // (longest + 5))))
+        legend = axes.legend(
+            handles=list(handles), loc="lower left", bbox_to_anchor=(-0.012, 1.0),
+            ncols=columns, borderaxespad=0.25 + above / look.SMALL_SIZE, handlelength=1.5,
+            columnspacing=1.2, handletextpad=0.3, borderpad=0.2, labelspacing=0.35,
         )
-    axes.set_title(canvas.shorten(title, 60), pad=8 + 13.2 * rows + (3 if rows else 0))
+        axes.add_artist(legend)
+        above += 12.4 * -(-len(handles) // columns)
+    axes.set_title(canvas.shorten(title, 60), pad=8 + above)
 
 
 def _label(axes: Axes, curves: Curves) -> None:

@@ -18,20 +18,23 @@ LEVELS = 14
 RIM = "#8d99a8"
 
 
-def paths(exhibit: Paths) -> Figure:
+def paths(exhibit: Paths, width: float = look.WIDTH) -> Figure:
     """Contours in grey, each path in its colour with a dot where it begins and where it ends."""
-    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.colors import LinearSegmentedColormap, to_rgb
 
     x, y = np.asarray(exhibit.x, float), np.asarray(exhibit.y, float)
     heights = np.asarray(exhibit.heights, float)
-    figure = canvas.new_figure(look.WIDTH, 4.9)
+    figure = canvas.new_figure(width, 0.766 * width)
     axes = figure.add_subplot()
     levels = _levels(heights, exhibit.log_levels)
     if len(levels) > 1 and min(heights.shape) > 1:
-        greys = LinearSegmentedColormap.from_list("land", ["#e4ebf2", "#fbfcfd"])
+        # one colour, more and more transparent: so it suits a dark page, too
+        red, green, blue = to_rgb(look.MUTED)
+        ends = [(red, green, blue, 0.17), (red, green, blue, 0.02)]
+        greys = LinearSegmentedColormap.from_list("land", ends)
         masked = np.ma.masked_invalid(heights)
         axes.contourf(x, y, masked, levels=levels, cmap=greys, extend="both")
-        axes.contour(x, y, masked, levels=levels, colors="#b9c5d2", linewidths=0.6)
+        axes.contour(x, y, masked, levels=levels, colors=look.MUTED, alpha=0.4, linewidths=0.5)
     handles = []
     for number, (name, points) in enumerate(exhibit.paths.items()):
         walk = np.asarray(points, float).reshape(-1, 2)
@@ -78,7 +81,7 @@ def _levels(heights: np.ndarray, logarithmic: bool) -> np.ndarray:
     return np.unique(low + np.geomspace(start, high - low, LEVELS))
 
 
-def graph(exhibit: Graph) -> Figure:
+def graph(exhibit: Graph, width: float = look.WIDTH) -> Figure:
     """Nodes as discs (coloured by value, named, ringed where marked), edges as lines or arrows."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import LinearSegmentedColormap
@@ -86,7 +89,7 @@ def graph(exhibit: Graph) -> Figure:
     places = np.asarray(exhibit.positions, float).reshape(-1, 2)
     edges = np.asarray(exhibit.edges, int).reshape(-1, 2)
     count = len(places)
-    figure = canvas.new_figure(look.WIDTH, 4.9)
+    figure = canvas.new_figure(width, 0.766 * width)
     axes = figure.add_subplot()
     axes.set_axis_off()
     disc = float(np.clip(5200 / max(count, 1), 18, 300))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ecotour import look
-from ecotour.exhibit_json import pixels as to_uint8
 from ecotour.exhibits import Film, Images
+from ecotour.values_json import pixels as to_uint8
 
 if TYPE_CHECKING:
     from PIL.Image import Image

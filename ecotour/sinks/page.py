@@ -6,17 +6,19 @@ import base64
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ecotour import drawing, look, wording
 from ecotour.exhibits import Code, Exhibit, Film, Images, Table
 from ecotour.metric_curves import Panels
 from ecotour.sinks import account
-from ecotour.sinks.pictures import Stored, spaced
+from ecotour.sinks.pictures import SHOWN, Stored, spaced
 
-LARGEST_SVG = 150_000
-"""Characters; a bigger drawing goes onto the page as the PNG that lies in the directory."""
+HALF = 4.8
+"""Inches of a drawing that takes half of the page's width."""
+SMALL = 3.4
+LARGEST_SVG = 250_000
+"""Characters; a bigger drawing goes onto the page as a PNG."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +109,15 @@ def make(
         data=account.data_lines(record),
         facts=_facts(record),
         checks=[
-            {**check, "shown": wording.number(check.get("value")), "passed": bool(check.get("passed"))}
+            {
+                "name": check.get("name"),
+                "want": check.get("want"),
+                "shown": wording.number(check.get("value")),
+                "passed": bool(check.get("passed")),
+            }
             for check in checks
         ],
-        curves=[(each, [_svg_picture(one) for one in each.curves]) for each in _chosen(panels)],
+        curves=[(each, _side_by_side(each)) for each in _chosen(panels)],
         series=_series(stored),
         judged=[(one.name, picture(one)) for one in stored if one.step is None],
         ledger=_ledger(record),
@@ -138,9 +145,10 @@ def picture(one: Stored, *, small: bool = False) -> Picture:
             exhibit.caption, source=_inline("gif", drawing.gif(exhibit)),
             still=_inline("png", drawing.png(exhibit)), pixelated=True, files=files,
         )
-    drawn = _svg_picture(exhibit)
+    width = SMALL if small else look.WIDTH if one.of else HALF
+    drawn = _svg_picture(exhibit, width)
     if len(drawn.svg) > (LARGEST_SVG // 4 if small else LARGEST_SVG):
-        source = _inline("png", _png_of(one))
+        source = _inline("png", drawing.png(exhibit, width))
         return Picture(exhibit.caption, source=source, files=files)
     return Picture(exhibit.caption, svg=drawn.svg, files=files)
 
@@ -178,6 +186,11 @@ def _chosen(panels: Sequence[Panels]) -> list[Panels]:
     return across + [e for e in own if not {curves.y_label for curves in e.curves} <= compared]
 
 
+def _side_by_side(panels: Panels) -> list[Picture]:
+    width = look.WIDTH if len(panels.curves) == 1 else HALF
+    return [_svg_picture(curves, width) for curves in panels.curves]
+
+
 def _series(stored: Sequence[Stored]) -> list[Series]:
     groups: dict[tuple[str, str], list[Stored]] = {}
     for one in stored:
@@ -188,7 +201,8 @@ def _series(stored: Sequence[Stored]) -> list[Series]:
         last = items[-1]
         earlier: list[tuple[int, Picture]] = []
         if not isinstance(last.exhibit, Table | Code | Film):
-            earlier = [(e.step or 0, picture(e, small=True)) for e in spaced(items)[:-1]]
+            most = SHOWN if isinstance(last.exhibit, Images) else SHOWN - 1
+            earlier = [(e.step or 0, picture(e, small=True)) for e in spaced(items, most)[:-1]]
         made.append(Series(of, name, last.step or 0, picture(last), earlier))
     return made
 
@@ -233,14 +247,14 @@ def _costs(record: Mapping[str, Any]) -> list[dict[str, str]]:
     rows = []
     for of, costs in ((record.get("ledger") or {}).get("steps") or {}).items():
         steady = costs.get("steady_ms") or {}
-        hit = costs.get("cache_hit")
+        again = costs.get("compiles") or 1
+        origin = ["from the cache"] * bool(costs.get("cache_hit")) + [f"{again} times"] * (again > 1)
         rows.append({
             "of": of,
             "trace": wording.duration(costs.get("trace_s")),
             "lower": wording.duration(costs.get("lower_s")),
             "compile": wording.duration(costs.get("compile_s")),
-            "cache": wording.UNKNOWN if hit is None else "yes" if hit else "no",
-            "compiles": wording.number(costs.get("compiles")),
+            "origin": ", ".join(origin),
             "first": wording.duration(costs.get("first_s")),
             "p50": wording.milliseconds(steady.get("p50")),
             "p95": wording.milliseconds(steady.get("p95")),
@@ -270,13 +284,8 @@ def _pixels(exhibit: Images, files: str, target: int) -> Picture:
     )
 
 
-def _svg_picture(exhibit: Exhibit) -> Picture:
-    return Picture(exhibit.caption, svg=drawing.svg(exhibit))
-
-
-def _png_of(one: Stored) -> bytes:
-    path: Path = one.path.with_suffix(".png")
-    return path.read_bytes() if path.exists() else drawing.png(one.exhibit)
+def _svg_picture(exhibit: Exhibit, width: float) -> Picture:
+    return Picture(exhibit.caption, svg=drawing.svg(exhibit, width))
 
 
 def _inline(kind: str, content: bytes) -> str:

@@ -126,8 +126,9 @@ def draw(run_dir: Path, *, again: bool = False) -> list[str]:
             "caption": each.caption,
             "panels": [exhibit_json.to_json(one) for one in each.curves],
         }
-        _write_json(target, document)
-        write_whole(target.with_suffix(".png"), drawing.panels_png(each.curves, each.caption))
+        changed = _write_json(target, document)
+        if changed or again or not target.with_suffix(".png").exists():
+            write_whole(target.with_suffix(".png"), drawing.panels_png(each.curves, each.caption))
     return damaged + torn
 
 
@@ -190,10 +191,15 @@ def _older(picture: Path, source: Path) -> bool:
         return True
 
 
-def _write_json(path: Path, document: dict[str, Any]) -> None:
-    path.parent.mkdir(exist_ok=True)
+def _write_json(path: Path, document: dict[str, Any]) -> bool:
+    """Write ``document`` unless it is there already; say whether it was written."""
     text = json.dumps(document, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    write_whole(path, (text + "\n").encode("utf-8"))
+    content = (text + "\n").encode("utf-8", "replace")
+    if path.exists() and path.read_bytes() == content:
+        return False
+    path.parent.mkdir(exist_ok=True)
+    write_whole(path, content)
+    return True
 
 
 def _digest(text: str) -> str:
