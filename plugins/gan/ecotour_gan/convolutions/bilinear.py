@@ -101,6 +101,8 @@ def _toom_cook_axis(axis: Axis) -> Points:
         # The pixel that output o reads through the first tap of this phase is stride·o + start.
         start = phase - axis.low
         read = range(start % axis.stride, axis.size, axis.stride)
+        if not read:
+            continue  # a phase that lies in the padding altogether
         first = (read.start - start) // axis.stride
         image, output = np.zeros((axis.size, len(read))), np.eye(axis.out)
         image[list(read), range(len(read))] = 1
