@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 GROUP = "ecotour.demos"
 DISABLE_VARIABLE = "ECOTOUR_DISABLE"
+FILE = "file"
+"""The version of a demo that is a plain file."""
 
 EntryStatus: TypeAlias = Literal["ok", "disabled", "incompatible", "broken"]
 
@@ -138,7 +140,7 @@ def load_file(path: Path) -> tuple[Entry, Demo]:
     if not name.isidentifier():
         raise UsageError(f"{path}: a demo's file needs a name that Python can import: rename it")
     module_name = f"ecotour_file_{name}"
-    entry = Entry(name, str(path), "file", module_name)
+    entry = Entry(name, str(path), FILE, module_name)
     loader = importlib.machinery.SourceFileLoader(module_name, str(path))
     spec = importlib.util.spec_from_file_location(module_name, path, loader=loader)
     assert spec is not None
@@ -198,15 +200,18 @@ def _announced() -> Iterator[Entry]:
 
     seen = set()
     for distribution in metadata.distributions():
-        points = [p for p in distribution.entry_points if p.group == GROUP]
-        if not points:
+        if f"[{GROUP}]" not in (distribution.read_text("entry_points.txt") or ""):
             continue
-        name, version = distribution.name or "unknown", distribution.version or "unknown"
+        headers = _headers(distribution.read_text("METADATA") or "")
+        name = headers.get("Name", ["unknown"])[0]
+        version = headers.get("Version", ["unknown"])[0]
         if _canonical(name) in seen:  # an earlier place on the path hides this one
             continue
         seen.add(_canonical(name))
-        misfit = _misfit(distribution.requires or [])
-        for point in points:
+        misfit = _misfit(headers.get("Requires-Dist", []))
+        for point in distribution.entry_points:
+            if point.group != GROUP:
+                continue
             entry = Entry(point.name, name, version, point.module)
             if misfit:
                 entry = replace(entry, status="incompatible", reason=misfit)
@@ -219,12 +224,24 @@ def _announced() -> Iterator[Entry]:
             yield entry
 
 
+def _headers(text: str) -> dict[str, list[str]]:
+    """The headers of a METADATA file by name. (The email package costs more than all the rest.)"""
+    found: dict[str, list[str]] = {}
+    for line in text.partition("\n\n")[0].splitlines():
+        name, colon, value = line.partition(": ")
+        if colon:
+            found.setdefault(name, []).append(value.strip())
+    return found
+
+
 def _misfit(requires: list[str]) -> str:
     """Why this ecotour is not the one that a distribution requires, or nothing."""
     from ecotour import __version__
 
     for line in requires:
         if not re.match(r"ecotour(?![\w.-])", line, re.IGNORECASE):
+            continue
+        if line.strip().lower() == "ecotour":  # any version will do
             continue
         from packaging.requirements import InvalidRequirement, Requirement
 

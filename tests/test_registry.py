@@ -27,10 +27,13 @@ def init(key, batch):
 def step(state, batch, key):
     return state + 1, {"count": state}
 
+def judge(outcome):
+    return ecotour.Verdict((ecotour.Check.equals("last", outcome.states["count"], 3),))
+
 def build(config):
     return ecotour.Program(
         {"count": ecotour.Step(init, step, 3)},
-        lambda outcome: ecotour.Verdict((ecotour.Check.equals("last", outcome.states["count"], 3),)),
+        judge,
     )
 
 @ecotour.hookimpl
@@ -58,7 +61,8 @@ def install(
     info = site / f"{module}-{version}.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\nRequires-Dist: {requires}\n"
+        f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n"
+        f"Requires-Dist: {requires}\n"
     )
     (info / "entry_points.txt").write_text(f"[ecotour.demos]\n{name} = {module}\n")
     return site
@@ -194,7 +198,8 @@ def test_list_and_help_and_version_load_no_jax_and_no_plugin(site: Path) -> None
     program = (
         "import sys, contextlib\n"
         "from ecotour.cli import main\n"
-        "for argv in (['list'], ['list', '--json'], ['--help'], ['--version'], ['run', '--help']):\n"
+        "lines = ('list', 'list --json', '--help', '--version', 'run --help')\n"
+        "for argv in map(str.split, lines):\n"
         "    with contextlib.suppress(SystemExit):\n"
         "        main(argv)\n"
         "heavy = {'jax', 'numpy', 'rich', 'matplotlib', 'haiku', 'tensorflow', 'hostile_exit'}\n"

@@ -15,7 +15,6 @@ from typing import NoReturn
 
 from ecotour import __version__
 from ecotour.errors import EcotourError, UnknownNameError, UsageError
-from ecotour.plan import MAX_SEED, MAX_STEPS
 
 COMMANDS = {
     "list": "every demo: name, distribution, version, status",
@@ -175,10 +174,14 @@ def _add_run_flags(run: argparse.ArgumentParser) -> None:
 
 
 def _steps(text: str) -> int:
+    from ecotour.plan import MAX_STEPS
+
     return _whole(text, 1, MAX_STEPS)
 
 
 def _seed(text: str) -> int:
+    from ecotour.plan import MAX_SEED
+
     return _whole(text, 0, MAX_SEED)
 
 
