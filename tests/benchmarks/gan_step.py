@@ -22,6 +22,7 @@ import sys
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,7 @@ def _haiku_step(lowering_name: str) -> Callable[[], None]:
     import jax
     import jax.numpy as jnp
     import optax
+
     from ecotour_gan.convolutions import lowering
 
     def generator(latents: jax.Array) -> jax.Array:
@@ -290,11 +292,11 @@ def measure(steps: int = 40) -> dict[str, Any]:
         for worker in workers.values():
             worker.kill()
             worker.wait()
-    rate = 2 * 2048**3 / 1e6 / statistics.median(sum(times["matrix_product"], []))
-    ours = sum(times["ecotour"], [])
+    rate = 2 * 2048**3 / 1e6 / statistics.median(chain(*times["matrix_product"]))
+    ours = list(chain(*times["ecotour"]))
     return {
         "ms": {
-            name: _spread(sum(blocks, [])) | {"first_step_s": round(first[name], 2)}
+            name: _spread(list(chain(*blocks))) | {"first_step_s": round(first[name], 2)}
             for name, blocks in times.items()
         },
         "ratios": {

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
+
 from ecotour_gan.convolutions import bilinear, forms_ran, lowering, resolve
 from ecotour_gan.convolutions.geometry import Geometry
 from ecotour_gan.convolutions.operations import (
@@ -19,7 +21,6 @@ from ecotour_gan.convolutions.operations import (
     weight_gradient,
 )
 from ecotour_gan.convolutions.table import TABLE, XLA, Forms
-from jax import lax
 
 SHAPES = [((7, 7), (5, 5)), ((4, 7), (3, 4)), ((5, 3), (5, 5)), ((1, 1), (5, 5)), ((2, 6), (1, 2))]
 STRIDES = [(1, 1), (2, 2), (2, 1), (3, 2)]
