@@ -62,7 +62,8 @@ def useful_gflop() -> float:
     return 2 * BATCH * total / 1e9
 
 
-def _haiku_step(lowering_name: str) -> Callable[[], None]:
+def _haiku_step(lowering_name: str, together: bool) -> Callable[[], None]:
+    """Our step, or the public example's; ``together``: real and fake images as one batch."""
     import haiku as hk
     import jax
     import jax.numpy as jnp
@@ -97,9 +98,13 @@ def _haiku_step(lowering_name: str) -> Callable[[], None]:
 
         def discriminator_loss(params: Any) -> jax.Array:
             fake = fakes(generator_params, fake_key)
-            return cross_entropy(discriminate.apply(params, real), 1) + cross_entropy(
-                discriminate.apply(params, fake), 0
-            )
+            if together:
+                logits = discriminate.apply(params, jnp.concatenate([real, fake]))
+                real_logits, fake_logits = jnp.split(logits, 2)
+            else:
+                real_logits = discriminate.apply(params, real)
+                fake_logits = discriminate.apply(params, fake)
+            return cross_entropy(real_logits, 1) + cross_entropy(fake_logits, 0)
 
         def generator_loss(params: Any) -> jax.Array:
             fake = fakes(params, chance_key)
@@ -226,8 +231,8 @@ def _matrix_product_step() -> Callable[[], None]:
 
 
 MAKERS: dict[str, Callable[[], Callable[[], None]]] = {
-    "ecotour": lambda: _haiku_step("fast"),
-    "haiku": lambda: _haiku_step("xla"),
+    "ecotour": lambda: _haiku_step("fast", together=True),
+    "haiku": lambda: _haiku_step("xla", together=False),
     "torch": lambda: _torch_step(channels_last=False),
     "torch_channels_last": lambda: _torch_step(channels_last=True),
     "matrix_product": _matrix_product_step,
