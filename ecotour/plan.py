@@ -28,6 +28,8 @@ class Plan:
         data: Where datasets come from.
         data_dir: Where tensorflow-datasets keeps its copies, or ``None`` for its default.
         stop_on_nonfinite: Whether a metric that is not finite ends the run.
+        source_file: The file that the demo was loaded from, where it is not an installed one.
+        source_hash: The SHA-256 of the source of the module that has the demo's hook.
     """
 
     demo: str
@@ -40,6 +42,8 @@ class Plan:
     data: DataChoice = "auto"
     data_dir: Path | None = None
     stop_on_nonfinite: bool = False
+    source_file: Path | None = None
+    source_hash: str = ""
 
     def log_interval(self, total: int) -> int:
         """Steps between two reports: enough for a curve, at most 100, at least 1."""

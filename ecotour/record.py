@@ -14,20 +14,26 @@ JSON is strict here: a number that is not finite is ``null``, and ``nonfinite`` 
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import itertools
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ecotour.errors import RecordError
+from ecotour.files import write_whole
 
 if TYPE_CHECKING:
     import filelock
 
 SCHEMA = 1
 DEFAULT_PARENT = Path("ecotour-runs")
+NOT_METRICS = ("step", "of", "elapsed_s", "nonfinite")
+"""The keys of a row that are no metric's name."""
 
 
 class RunDirectory:
@@ -45,42 +51,42 @@ class RunDirectory:
         Raises:
             RecordError: It holds something already, is in use, or cannot be written.
         """
+        check(out, demo)
         try:
             path = _next_free(DEFAULT_PARENT, demo) if out is None else _make(out)
             directory = cls._own(path)
-            held = [entry.name for entry in path.iterdir() if entry.name != ".lock"]
         except OSError as error:
-            where = out or DEFAULT_PARENT
-            raise RecordError(f"cannot write to {where}: {error.strerror or error}") from error
-        if held:
+            raise _unwritable(out or DEFAULT_PARENT, error) from error
+        try:
+            _refuse_what_it_holds(path)  # again, since it may have been filled meanwhile
+        except RecordError:
             directory.release()
-            if "run.json" in held:
-                mend = f"continue it with `ecotour resume {path}`, or choose another --out"
-                raise RecordError(f"{path} already holds a run: {mend}")
-            (path / ".lock").unlink(missing_ok=True)
-            raise RecordError(
-                f"{path} is not empty (it holds {sorted(held)[0]}): choose a new --out"
-            )
+            raise
         return directory
 
     @classmethod
     def reopen(cls, path: Path) -> RunDirectory:
-        """Own a directory that holds a run.
+        """Own a directory that holds a run, and clear away what a dead process left half done.
 
         Raises:
-            RecordError: There is no run in it, or another process owns it.
+            RecordError: There is no run in it, another process owns it, or it cannot be written.
         """
         read(path)
         try:
-            return cls._own(path)
+            directory = cls._own(path)
+            for folder in (path, path / "exhibits"):
+                for left in folder.glob(".*.part"):
+                    left.unlink(missing_ok=True)
         except OSError as error:
-            raise RecordError(f"cannot write to {path}: {error.strerror or error}") from error
+            raise _unwritable(path, error) from error
+        return directory
 
     @classmethod
     def _own(cls, path: Path) -> RunDirectory:
         import filelock
 
-        lock = filelock.FileLock(path / ".lock", timeout=0)
+        # the system's own lock: it goes with the process, however that ends
+        lock = filelock.FileLock(path / ".lock", timeout=0.3, poll_interval=0.05)
         try:
             lock.acquire()
         except filelock.Timeout:
@@ -88,27 +94,104 @@ class RunDirectory:
             raise RecordError(
                 f"{path} is in use by {owner}: wait for it, or choose another --out"
             ) from None
+        except NotImplementedError as error:
+            raise RecordError(f"{path} is on a file system without locks: choose a new --out") from error
         return cls(path, lock)
 
-    def write_text(self, name: str, text: str) -> Path:
-        """Write a file whole, under a temporary name first, and return its path."""
-        target = self.path / name
-        temporary = target.with_name(f".{target.name}.part")
-        target.parent.mkdir(exist_ok=True)
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-        return target
-
     def write_record(self, record: Mapping[str, Any]) -> None:
-        """Write ``run.json``."""
-        self.write_text("run.json", to_json(record, indent=1) + "\n")
+        """Write ``run.json``.
+
+        Raises:
+            OSError: It could not be written; it is as it was.
+        """
+        write_whole(self.path / "run.json", (to_json(record, indent=1) + "\n").encode(), durable=True)
 
     def release(self) -> None:
         """Give the directory up."""
         self._lock.release()
+
+    def abandon(self) -> None:
+        """Give it up and remove it, if nothing was written into it."""
+        self.release()
+        with contextlib.suppress(OSError):
+            (self.path / ".lock").unlink(missing_ok=True)
+            self.path.rmdir()
+
+
+class Rows:
+    """``metrics.jsonl``, appended to. A row is in the file whole or not at all."""
+
+    def __init__(self, path: Path) -> None:
+        """Append to ``path``, which is made with the first row."""
+        self.path = path
+        self._file: IO[bytes] | None = None
+        self._waiting: list[bytes] = []
+
+    def append(self, row: Mapping[str, Any]) -> None:
+        """Add a row. Where an earlier one could not be written, that is tried first.
+
+        Raises:
+            OSError: It cannot be written now; it is kept in memory for the next attempt.
+        """
+        self._waiting.append((to_json(row) + "\n").encode())
+        self.retry()
+
+    def retry(self) -> None:
+        """Write what waits.
+
+        Raises:
+            OSError: It still cannot be written.
+        """
+        while self._waiting:
+            if self._file is None:
+                self._file = self.path.open("ab", buffering=0)
+            line, good = self._waiting[0], self._file.tell()
+            try:
+                written = 0
+                while written < len(line):  # a disk that fills takes a part before it refuses
+                    written += self._file.write(line[written:])
+            except OSError:
+                self._file.truncate(good)
+                self._file.seek(good)
+                raise
+            del self._waiting[0]
+
+    def sync(self) -> None:
+        """Wait until the rows are on the disk, whatever happens to the machine then."""
+        self.retry()
+        if self._file is not None:
+            os.fsync(self._file.fileno())
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that could not be written so far."""
+        return sum(map(len, self._waiting))
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def check(out: Path | None, demo: str) -> None:
+    """Find out early, and without writing, whether `RunDirectory.claim` would be refused.
+
+    Raises:
+        RecordError: It would.
+    """
+    place = DEFAULT_PARENT if out is None else out
+    existing = next(one for one in (place, *place.absolute().parents) if one.exists())
+    try:
+        if not existing.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(existing, os.W_OK | os.X_OK):
+            read_only = os.statvfs(existing).f_flag & getattr(os, "ST_RDONLY", 0)
+            raise OSError(errno.EROFS if read_only else errno.EACCES, "")
+        if out is not None and out.exists():
+            _refuse_what_it_holds(out)
+    except OSError as error:
+        raise _unwritable(place, error) from error
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -139,23 +222,57 @@ def read_rows(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
 
     A last line that was torn off, as a killed process leaves it, is left out without a word.
     """
+    damaged: list[str] = []
+    return list(iterate_rows(path, damaged)), damaged
+
+
+def iterate_rows(path: Path, damaged: list[str]) -> Iterator[dict[str, Any]]:
+    """The rows one by one, however many there are; see `read_rows`."""
     file = path / "metrics.jsonl"
     if not file.exists():
-        return [], []
-    lines = file.read_bytes().split(b"\n")
-    rows, damaged = [], []
-    for number, line in enumerate(lines, start=1):
-        if not line:
-            continue
-        try:
-            row = json.loads(line)
-            if not (isinstance(row, dict) and isinstance(row["step"], int) and row["of"]):
-                raise ValueError
-            rows.append(row)
-        except (ValueError, KeyError):
-            if number < len(lines):
-                damaged.append(f"{file}: line {number} is damaged and left out")
-    return rows, damaged
+        return
+    number = 0
+    with file.open("rb") as stream:
+        while lines := list(itertools.islice(stream, 4096)):
+            try:  # one call for many lines takes half the time of many calls
+                rows = json.loads(b"[" + b",".join(lines) + b"]")
+                if len(rows) != len(lines):
+                    raise ValueError
+            except ValueError:
+                rows = [_parse(line) for line in lines]
+            for row in rows:
+                number += 1
+                if (
+                    isinstance(row, dict)
+                    and type(row.get("step")) is int
+                    and isinstance(row.get("of"), str)
+                ):
+                    yield row
+                elif lines[-1].endswith(b"\n") or row is not rows[-1]:
+                    damaged.append(f"{file}: line {number} is damaged and left out")
+
+
+def order_rows(path: Path, order: Sequence[str]) -> None:
+    """Write the rows of ``metrics.jsonl`` in ``path`` by named step, where they are not so.
+
+    Raises:
+        OSError: They cannot be written; they are as they were.
+    """
+    damaged: list[str] = []
+    place = {of: number for number, of in enumerate(order)}
+    places = [place.get(row["of"], -1) for row in iterate_rows(path, damaged)]
+    if damaged or all(a <= b for a, b in itertools.pairwise(places)):
+        return
+    rows = sorted(iterate_rows(path, damaged), key=lambda row: place.get(row["of"], -1))
+    lines = [to_json(row) + "\n" for row in rows]
+    write_whole(path / "metrics.jsonl", "".join(lines).encode(), durable=True)
+
+
+def _parse(line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except ValueError:
+        return object()
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
@@ -195,6 +312,23 @@ def _make(path: Path) -> Path:
     return path
 
 
+def _refuse_what_it_holds(path: Path) -> None:
+    held = sorted(entry.name for entry in path.iterdir() if entry.name != ".lock")
+    if "run.json" in held:
+        owner = _live_owner(path)
+        if owner:
+            raise RecordError(f"{path} is in use by {owner}: wait for it, or choose another --out")
+        mend = f"continue it with `ecotour resume {path}`, or choose another --out"
+        raise RecordError(f"{path} already holds a run: {mend}")
+    if held:
+        raise RecordError(f"{path} is not empty (it holds {held[0]}): choose a new --out")
+
+
+def _unwritable(path: Path, error: OSError) -> RecordError:
+    why = os.strerror(error.errno) if error.errno else str(error)
+    return RecordError(f"cannot write to {path}: {why}: choose another --out")
+
+
 def _next_free(parent: Path, demo: str) -> Path:
     parent.mkdir(parents=True, exist_ok=True)
     taken = [entry.name.removeprefix(f"{demo}-") for entry in parent.glob(f"{demo}-*")]
@@ -206,6 +340,23 @@ def _next_free(parent: Path, demo: str) -> Path:
             return path
         except FileExistsError:
             number += 1
+
+
+def _live_owner(path: Path) -> str:
+    """Who holds the lock of ``path``; nothing if nobody does."""
+    import filelock
+
+    if not (path / ".lock").exists():
+        return ""
+    lock = filelock.FileLock(path / ".lock", timeout=0)
+    try:
+        lock.acquire()
+    except filelock.Timeout:
+        return _owner(path)
+    except OSError:
+        return ""
+    lock.release()
+    return ""
 
 
 def _owner(path: Path) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import jax
 
 from ecotour.errors import ContractError
+from ecotour.record import NOT_METRICS
 
 _cache_hits = 0
 _listening = False
@@ -104,7 +105,7 @@ def check_metrics(metrics: Any, of: str) -> None:
     for name, value in metrics.items():
         if not isinstance(name, str):
             raise ContractError(f"step {of!r}: the metric name {name!r} is not a string")
-        if name in ("step", "of", "elapsed_s"):
+        if name in NOT_METRICS:
             raise ContractError(
                 f"step {of!r}: the metric name {name!r} is taken by the record: choose another"
             )

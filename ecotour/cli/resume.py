@@ -1,0 +1,189 @@
+"""``ecotour resume``: go on with a run that was broken off, or make a finished one longer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ecotour import flags, ledger, record, registry
+from ecotour.cli import drive, process, run
+from ecotour.errors import CheckpointError, RecordError, UnknownNameError, UsageError
+from ecotour.plan import Plan
+
+if TYPE_CHECKING:
+    from ecotour.demo import Demo, Program
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Resume a run; the exit code says how it ended."""
+    began = ledger.process_start()
+    path = Path(arguments.run)
+    with process.stdout_for_json(arguments.json) as stdout:
+        known = record.read(path)
+        if nothing_to_do(known, arguments.steps):
+            print(
+                f"{path} is finished: nothing to do. To make it longer: "
+                f"ecotour resume {path} --steps N, with N above {known['steps']}",
+                file=sys.stderr,
+            )
+            if arguments.json:
+                stdout.write(record.to_json(known, indent=1) + "\n")
+            return 0
+        with process.stop_signals() as stop:
+            directory = record.RunDirectory.reopen(path)
+            try:
+                entry, demo = load(known, path, arguments.disable)
+                plan = plan_of(known, path, entry, demo, arguments.steps)
+                program = run.build(demo, plan.config, entry.name)
+                totals = totals_of(known, path, program, plan)
+                from ecotour import continuation
+
+                found = continuation.find(path, known, plan, totals)
+                check_data(path, program, plan, found.data)
+            except BaseException:
+                directory.release()
+                raise
+            return drive.carry_out(
+                program,
+                plan,
+                directory,
+                stop,
+                began,
+                ["ecotour", *sys.argv[1:]],
+                drive.Options(arguments.quiet, arguments.strict, arguments.json),
+                stdout,
+                earlier=known,
+                continuation=found,
+            )
+
+
+def nothing_to_do(known: Mapping[str, Any], steps: int | None) -> bool:
+    """Whether a run is finished and no longer than was asked for."""
+    if known.get("status") != "finished":
+        return False
+    return steps is None or all(total == steps for total in (known.get("totals") or {}).values())
+
+
+def load(
+    known: Mapping[str, Any], path: Path, disable: list[str]
+) -> tuple[registry.Entry, Demo]:
+    """Load the demo that made a run.
+
+    Raises:
+        RecordError: It is not there any more, or in another version.
+        EcotourError: It cannot be loaded.
+    """
+    name, file = str(known.get("demo")), known.get("source_file")
+    if file:
+        if not Path(file).is_file():
+            raise RecordError(f"{path} was made by the demo in {file}, which is gone: put it back")
+        return registry.load_file(Path(file))
+    distribution, _, version = str(known.get("distribution")).rpartition(" ")
+    try:
+        entry = registry.pick(name, disable, distribution)
+    except UnknownNameError as error:
+        raise RecordError(
+            f"{path} was made by demo {name!r} of {distribution} {version}, which is not "
+            f"installed: install {distribution}=={version}"
+        ) from error
+    if entry.version != version:
+        raise RecordError(
+            f"{path} was made by {distribution} {version}, and {entry.version} is installed: "
+            f"install {distribution}=={version}"
+        )
+    return entry, registry.load(entry)
+
+
+def plan_of(
+    known: Mapping[str, Any], path: Path, entry: registry.Entry, demo: Demo, steps: int | None
+) -> Plan:
+    """What is asked for now: the same as before, but for the number of steps.
+
+    Raises:
+        RecordError: The record does not hold a plan for this demo.
+    """
+    sources = {info.get("source") for info in (known.get("datasets") or {}).values()}
+    try:
+        asked = known.get("config") or {}
+        config = flags.parse(demo.config, tokens(asked))
+        import dataclasses
+
+        made = json.loads(record.to_json(dataclasses.asdict(config)))
+        if made != asked:
+            other = next(k for k in {**made, **asked} if made.get(k) != asked.get(k))
+            raise UsageError(f"{other} was {asked.get(other)!r} and is {made.get(other)!r} now")
+        data_dir = known.get("data_dir")
+        return Plan(
+            demo=entry.name,
+            distribution=entry.provenance,
+            config=config,
+            steps=steps or known.get("steps_asked"),
+            seed=int(known["seed"]),
+            log_every=None,
+            checkpoint_every=known.get("checkpoint_every"),
+            # what `auto` stood for is what it stands for
+            data=next(iter(sources & {"embedded", "tfds"}), known.get("data_choice") or "auto"),
+            data_dir=None if data_dir is None else Path(data_dir),
+            stop_on_nonfinite=bool(known.get("stop_on_nonfinite")),
+            source_file=run.source_file(entry),
+            source_hash=run.source_hash(entry),
+        )
+    except (UsageError, KeyError, TypeError, ValueError) as error:
+        raise RecordError(
+            f"{path}: the configuration in its run.json is not one of {entry.provenance}: {error}"
+        ) from error
+
+
+def totals_of(
+    known: Mapping[str, Any], path: Path, program: Program, plan: Plan
+) -> dict[str, int]:
+    """By named step, how many steps are asked for now.
+
+    Raises:
+        RecordError: The program has other named steps than the run.
+    """
+    before = known.get("totals")
+    if before is not None and list(before) != list(program.steps):
+        raise RecordError(
+            f"{path} has the steps {', '.join(before)}, and {plan.demo} has "
+            f"{', '.join(program.steps)} now: the demo is another one"
+        )
+    return {name: plan.steps or step.steps for name, step in program.steps.items()}
+
+
+def check_data(path: Path, program: Program, plan: Plan, before: Mapping[str, Any]) -> None:
+    """Refuse data that is not what the checkpoints were made with.
+
+    Raises:
+        CheckpointError: It is other data, or altered.
+    """
+    from ecotour import datasets
+    from ecotour.sinks.checkpoints import fingerprint
+
+    for name, source in program.data.items():
+        now = fingerprint(datasets.resolve(source, plan.data, plan.data_dir))
+        was = before.get(name, now)
+        for key in now:
+            if was.get(key) != now[key]:
+                raise CheckpointError(
+                    f"{path} was made with other data: {key} of {name} was {was.get(key)} and is "
+                    f"{now[key]} now"
+                )
+
+
+def tokens(config: Mapping[str, Any]) -> list[str]:
+    """A configuration as JSON has it, as words of a command line."""
+    words: list[str] = []
+    for name, value in config.items():
+        flag = "--" + name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(flag if value else flag.replace("--", "--no-", 1))
+        elif isinstance(value, list):
+            words += [flag, *map(str, value)]
+        elif value is not None:
+            words.append(f"{flag}={value}")
+    return words
