@@ -1,0 +1,151 @@
+"""The labels on the wall: what the judge shows, made from the arrays that a run left behind."""
+
+# %%
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ecotour import exhibits
+from ecotour_chex.apart import BY_HAND, SPREAD, TESTED, VARIANTS
+from ecotour_chex.faults import FAULTS, Fault
+from ecotour_chex.museum import CAUGHT, ROWS, SILENT, STOPPED, as_text
+from ecotour_chex.tools import APART, HERE, TOOLS
+
+COLUMNS = [tool.name for tool in TOOLS]
+
+
+def title(fault: Fault | None) -> str:
+    """The name on the label."""
+    return "no fault" if fault is None else fault.name
+
+
+def whole_matrix(museum: Any, apart: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Put the two parts together: ``kind`` and ``at``, both int ``[12, 14]``, ROWS by TOOLS."""
+    kind = np.zeros((len(ROWS), len(TOOLS)), int)
+    at = np.zeros_like(kind)
+    for part, tools in ((museum, HERE), (apart, APART)):
+        columns = [COLUMNS.index(tool.name) for tool in tools]
+        kind[:, columns], at[:, columns] = part["kind"], part["at"]
+    return kind, at
+
+
+def heat_map(kind: np.ndarray, at: np.ndarray) -> exhibits.Heatmap:
+    """Which tool catches which fault, and at which step."""
+    words = {SILENT: "", STOPPED: "stopped {}", CAUGHT: "step {}"}
+    cells = [
+        [words[k].format(step) for k, step in zip(*row, strict=True)]
+        for row in zip(kind.tolist(), at.tolist(), strict=True)
+    ]
+    return exhibits.Heatmap(
+        values=kind / CAUGHT,
+        caption=(
+            "Each fault with each tool, tried: bright where the tool caught it, with the step; "
+            "“stopped” where the program broke off by itself; dark where nobody noticed."
+        ),
+        row_names=[title(fault) for fault in ROWS],
+        column_names=COLUMNS,
+        cells=cells,
+        row_label="fault",
+        column_label="tool",
+    )
+
+
+def symptoms(museum: Any) -> exhibits.Table:
+    """What the owner of each fault would see, in words and as a number."""
+    rows = [
+        (fault.name, fault.symptom, fault.measured, *map(float, museum["symptom"][row]))
+        for row, fault in enumerate(FAULTS, 1)
+    ]
+    return exhibits.Table(
+        columns=("fault", "what you would see", "measured", "correct", "with the fault"),
+        rows=rows,
+        caption="The symptom of each fault, beside the same measurement of the correct training.",
+    )
+
+
+def costs(here: np.ndarray, apart: np.ndarray) -> exhibits.Table:
+    """Median time of a step without and with each guard."""
+    names = [tool.name for tool in (*HERE, *APART, BY_HAND)]
+    rows = [
+        (name, 1e3 * bare, 1e3 * guarded, 1e3 * (guarded - bare), guarded / bare)
+        for name, (bare, guarded) in zip(names, np.concatenate([here, apart]), strict=True)
+    ]
+    return exhibits.Table(
+        columns=("guard", "without, µs", "with, µs", "cost a step, µs", "times slower"),
+        rows=rows,
+        caption=(
+            "What each guard costs per step of this very small training (medians; the two took "
+            "turns). Guards on shapes and traces work while JAX traces, and then cost nothing."
+        ),
+    )
+
+
+def devices(apart: Any) -> exhibits.Table:
+    """Four forced host devices, against four fake ones."""
+    rows = [
+        (title(fault), *map(float, numbers))
+        for fault, numbers in zip(SPREAD, apart["devices"], strict=True)
+    ]
+    return exhibits.Table(
+        columns=("training", "error on 4 devices, %", "on 4 fake ones, %", "largest difference"),
+        rows=rows,
+        caption=(
+            "One step with the padded batch, on four devices and on Chex's stand-ins: how far the "
+            "update misses that of a single device, and how far the two are apart."
+        ),
+    )
+
+
+def variants(apart: Any) -> exhibits.Heatmap:
+    """One test under all variants."""
+    failed = np.asarray(apart["variants"])
+    return exhibits.Heatmap(
+        values=(failed == 0).astype(float),
+        caption="The same test under all variants of Chex, the one with pmap on four devices.",
+        row_names=[title(fault) for fault in TESTED],
+        column_names=VARIANTS,
+        cells=[[f"fails at {n}" if n else "passes" for n in row] for row in failed.tolist()],
+    )
+
+
+def broken_code() -> exhibits.Code:
+    """The broken pieces, as they stand in the source."""
+    parts = []
+    for number, fault in enumerate(FAULTS, 1):
+        sources = (inspect.getsource(piece) for piece in fault.pieces().values())
+        parts.append(f"# {number}. {fault.name}\n" + "\n".join(map(textwrap.dedent, sources)))
+    return exhibits.Code(
+        text="\n\n".join(parts), caption="The broken piece of each fault.", language="python"
+    )
+
+
+def messages(museum: Any, apart: Any) -> exhibits.Code:
+    """What the claiming tools say, in Chex's own words."""
+    parts = []
+    for row, fault in enumerate(FAULTS, 1):
+        here = fault.claimed_by in {tool.name for tool in HERE}
+        said = as_text(museum["says"][row] if here else apart["says"])
+        said = textwrap.fill(" ".join(said.split()), 96, max_lines=5, placeholder=" …")
+        parts.append(f"{fault.name} → {fault.claimed_by}\n{textwrap.indent(said, '    ')}")
+    return exhibits.Code(
+        text="\n\n".join(parts), caption="What the tool that claims a fault says about it."
+    )
+
+
+def all_exhibits(states: Mapping[str, Any]) -> dict[str, exhibits.Exhibit]:
+    """Everything on the wall, by name."""
+    museum, apart = states["museum"], states["apart"]
+    return {
+        "museum": heat_map(*whole_matrix(museum, apart)),
+        "symptoms": symptoms(museum),
+        "costs": costs(states["costs"]["ms"], apart["ms"]),
+        "devices": devices(apart),
+        "variants": variants(apart),
+        "messages": messages(museum, apart),
+        "broken code": broken_code(),
+    }
