@@ -11,6 +11,7 @@ from typing import Any
 
 from ecotour import __version__, environment, registry
 from ecotour.errors import EcotourError
+from ecotour.plan import DataChoice
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -87,7 +88,7 @@ def _devices(findings: list[str]) -> str | None:
         return None
 
 
-def _digits(source: str, findings: list[str]) -> str:
+def _digits(source: DataChoice, findings: list[str]) -> str:
     from ecotour import datasets
 
     try:

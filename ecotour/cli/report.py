@@ -15,21 +15,21 @@ def main(arguments: argparse.Namespace) -> int:
     path = Path(arguments.run)
     known = record.read(path)
     _, damaged = record.read_rows(path)
-    for line in damaged:
-        print(f"ecotour: {line}", file=sys.stderr)
     from ecotour.sinks.report import write_report
 
     try:
-        page = write_report(path, known)
-        known["artifacts"] = known.get("artifacts", {}) | {"report": page.name}
+        damaged += write_report(path, known)
+        known["artifacts"] = known.get("artifacts", {}) | {"report": "report.html"}
     except OSError as error:
         raise RecordError(f"cannot write the page into {path}: {error.strerror}") from error
+    for line in dict.fromkeys(damaged):
+        print(f"ecotour: {line}", file=sys.stderr)
     if arguments.json:
         print(record.to_json(known, indent=1))
         return 0
     from rich.console import Console
 
-    from ecotour.sinks.terminal import summary
+    from ecotour.sinks.summary import summary
 
     Console(highlight=False).print(summary(known))
     return 0

@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 from ecotour import flags
-from ecotour.cli import drive
+from ecotour.cli import process
 from ecotour.cli.run import help_text, load
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Load the demo and print it; the source last, coloured where there is a terminal."""
-    with drive.stdout_for_json(arguments.json) as stdout:
+    with process.stdout_for_json(arguments.json) as stdout:
         entry, demo = load(arguments.demo, arguments.disable, arguments.provider)
         source = Path(inspect.getsourcefile(demo.build) or "")
         if arguments.json:
