@@ -10,6 +10,7 @@ is booked apart (``sinks_s``).
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -145,10 +146,12 @@ class _Run:
         totals = {n: self.plan.steps or step.steps for n, step in self.program.steps.items()}
         yield events.Started(self.plan, self.program, totals)
         with self.watch.booking("data_s"):
-            data = {
-                name: datasets.resolve(source, self.plan.data, self.plan.data_dir)
-                for name, source in self.program.data.items()
-            }
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                data = {
+                    name: datasets.resolve(source, self.plan.data, self.plan.data_dir)
+                    for name, source in self.program.data.items()
+                }
             root = jax.random.key(self.plan.seed)
             keys = dict(
                 zip(
@@ -160,6 +163,8 @@ class _Run:
             feed = None
             if "train" in data:
                 feed = Feed.of(data["train"], self.program.batch_size, keys["feed"])
+        for message in dict.fromkeys(str(warning.message) for warning in said):
+            yield events.Warned(message)
         yield events.DataReady(
             {name: dataset.info for name, dataset in data.items()},
             self.watch.spans["data_s"],

@@ -1,4 +1,4 @@
-"""The runner: what it yields, what it promises of the numbers, and what it makes of broken steps."""
+"""The runner: what it yields, what it promises of the numbers, what it makes of broken steps."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def test_the_events_come_in_the_promised_order() -> None:
     view = lambda state, key: {"w": exhibits.Table(("w",), (), "Nothing.")}  # noqa: E731
     found, _ = carry_out(programs.line(view=view), programs.plan(3))
     kinds = [type(event).__name__ for event in found]
-    assert kinds == (
-        ["Started", "DataReady", "StepBegun", "Compiled", "Viewed"]
-        + ["Reported", "Viewed", "Reported", "Viewed", "Reported", "Viewed"]
-        + ["Snapshot", "StepEnded", "Judged", "Ended"]
-    )
+    assert kinds == [
+        *("Started", "DataReady", "StepBegun", "Compiled", "Viewed"),
+        *("Reported", "Viewed", "Reported", "Viewed", "Reported", "Viewed"),
+        *("Snapshot", "StepEnded", "Judged", "Ended"),
+    ]
     assert found[-1].status == "finished"
     assert found[-2].verdict.summary == "A line."
 
@@ -190,9 +190,8 @@ def test_what_is_no_scalar_is_refused_at_step_1(metrics: Any, said: str, compile
     program = programs.without_data(
         s=Step(lambda key, batch: jnp.float32(0), step, 4, compiled=compiled)
     )
-    found = []
     with pytest.raises(ContractError, match=said):
-        found.extend(run(program, programs.plan(4)))
+        carry_out(program, programs.plan(4))
 
 
 @pytest.mark.parametrize("error", [ValueError("boom\nsecond line"), SystemExit(0)])
@@ -200,10 +199,9 @@ def test_whatever_a_step_raises_is_a_failed_run_with_one_line(error: BaseExcepti
     def step(state: Any, batch: Any, key: jax.Array) -> Any:
         raise error
 
-    found = []
+    found: list[events.Event] = []
     with pytest.raises(PluginError, match=type(error).__name__) as caught:
-        for event in run(programs.line(step=step), programs.plan(4)):
-            found.append(event)  # noqa: PERF402 - what came before the error counts
+        found.extend(run(programs.line(step=step), programs.plan(4)))
     assert found[-1].status == "failed"
     assert found[-1].error == str(caught.value)
     assert "\n" not in found[-1].error
@@ -270,3 +268,17 @@ def test_the_time_that_the_consumer_takes_is_booked_apart() -> None:
     assert ledger["sinks_s"] >= 0.6
     parts = ("import_s", "data_s", "init_s", "compile_s", "loop_s", "view_s", "judge_s", "sinks_s")
     assert sum(ledger[part] for part in parts) <= ledger["total_s"]
+
+
+def test_a_warning_about_the_data_is_an_event_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    import warnings
+
+    from ecotour import datasets
+
+    def resolve(source: Any, choice: str, data_dir: Any) -> Any:
+        warnings.warn("the copy is damaged", stacklevel=2)
+        return source
+
+    monkeypatch.setattr(datasets, "resolve", resolve)
+    found, _ = carry_out(programs.line(), programs.plan(1))
+    assert [e.message for e in found if isinstance(e, events.Warned)] == ["the copy is damaged"]
