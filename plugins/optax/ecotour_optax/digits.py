@@ -37,7 +37,9 @@ def classifier(hidden: int) -> hk.Transformed:
     return hk.without_apply_rng(hk.transform(forward))
 
 
-def cross_entropy(net: hk.Transformed, params: Any, image: jax.Array, label: jax.Array) -> jax.Array:
+def cross_entropy(
+    net: hk.Transformed, params: Any, image: jax.Array, label: jax.Array
+) -> jax.Array:
     """The mean softmax cross-entropy of a batch: ``float32 []``."""
     logits = net.apply(params, image)
     labels = label.astype(jnp.int32)
@@ -164,19 +166,20 @@ LOWER_IS_BETTER = {"loss": True, "held-out accuracy": False}
 
 
 # %%
-Make = Callable[[jax.Array], optax.GradientTransformation]
 Update = Callable[[Any, Any, jax.Array, jax.Array], tuple[Any, Any, jax.Array]]
 
 
-def begin(net: hk.Transformed, make: Make, key: jax.Array, batch: Any, seeds: int) -> Training:
-    """S new models; ``make`` gives each its optimizer, with a key for those that draw noise."""
+def first_weights(net: hk.Transformed, key: jax.Array, batch: Any, seeds: int) -> Any:
+    """Weights of S models, each leaf ``float32 [S, …]``.
 
-    def one(key: jax.Array) -> tuple[Any, Any]:
-        weight_key, noise_key = jax.random.split(key)
-        params = net.init(weight_key, batch["image"][:1])
-        return params, make(noise_key).init(params)
+    By `lax.map`, one model after the other: XLA compiles the drawing of random numbers twice as
+    fast as it does under `vmap`, and that is most of what an init costs.
+    """
+    return jax.lax.map(lambda key: net.init(key, batch["image"][:1]), jax.random.split(key, seeds))
 
-    params, states = jax.vmap(one)(jax.random.split(key, seeds))
+
+def begin(params: Any, states: Any, seeds: int) -> Training:
+    """The state before step 1."""
     none = jnp.zeros(seeds, jnp.float32)
     return Training(params, states, jnp.int32(0), none.astype(jnp.int32), none)
 
@@ -209,11 +212,10 @@ def trainer(name: str, *, hidden: int, seeds: int, steps: int) -> ecotour.Step:
     looking_ahead = name == "lookahead"
 
     def init(key: jax.Array, batch: Any) -> Training:
-        training = begin(net, lambda key: optax.identity(), key, batch, seeds)
-        params = training.params
+        params = first_weights(net, key, batch, seeds)
         if looking_ahead:
             params = optax.LookaheadParams.init_synced(params)
-        return training._replace(params=params, optimizer=jax.vmap(optimizer.init)(params))
+        return begin(params, jax.vmap(optimizer.init)(params), seeds)
 
     def update(params: Any, state: Any, image: jax.Array, label: jax.Array) -> Any:
         trained = params.fast if looking_ahead else params
@@ -223,128 +225,3 @@ def trainer(name: str, *, hidden: int, seeds: int, steps: int) -> ecotour.Step:
         return optax.apply_updates(params, updates), state, value
 
     return ecotour.Step(init, train(net, update, seeds), steps, lower_is_better=LOWER_IS_BETTER)
-
-
-# %% [markdown]
-# ## Differentially private SGD
-#
-# Nobody who sees the trained weights, or even all weights on the way, shall be able to tell
-# whether one particular image took part. So each image's own gradient is clipped to a norm of at
-# most `clip`, and noise that drowns any single one is added to their sum (Abadi et al., 2016).
-# That takes the gradient of every example by itself: `vmap` of `grad`, one line in JAX.
-
-
-# %%
-def private_trainer(
-    *, hidden: int, seeds: int, steps: int, clip: float, noise: float
-) -> ecotour.Step:
-    """The named step of DP-SGD: noise of standard deviation ``noise * clip`` on each sum."""
-    net = classifier(hidden)
-
-    def make(key: jax.Array) -> optax.GradientTransformation:
-        # the optimizer carries its key in its state: with one key for all, the S models would
-        # be trained under the same noise
-        return optax.chain(
-            optax.contrib.differentially_private_aggregate(clip, noise, key),
-            optax.scale_by_learning_rate(PRIVATE_RATE),
-        )
-
-    def init(key: jax.Array, batch: Any) -> Training:
-        return begin(net, make, key, batch, seeds)
-
-    def update(params: Any, state: Any, image: jax.Array, label: jax.Array) -> Any:
-        def loss(params: Any, image: jax.Array, label: jax.Array) -> jax.Array:
-            return cross_entropy(net, params, image[None], label[None])
-
-        each = jax.vmap(jax.value_and_grad(loss), in_axes=(None, 0, 0))
-        values, gradients = each(params, image, label)
-        updates, state = make(jax.random.key(0)).update(gradients, state, params)
-        return optax.apply_updates(params, updates), state, values.mean()
-
-    return ecotour.Step(init, train(net, update, seeds), steps, lower_is_better=LOWER_IS_BETTER)
-
-
-PRIVATE_RATE = 0.3
-
-
-def privacy_cost(*, noise: float, share: float, steps: int, delta: float) -> float:
-    """Epsilon after ``steps`` noisy sums, each over a Poisson sample of a ``share`` of the images.
-
-    By the accountant of privacy loss distributions in dp-accounting. With ``share`` 1 there is no
-    credit for sampling. Neighbouring data sets differ in one image that is there or is not.
-    """
-    import dp_accounting
-
-    mechanism: Any = dp_accounting.GaussianDpEvent(noise)
-    if share < 1:
-        mechanism = dp_accounting.PoissonSampledDpEvent(share, mechanism)
-    accountant = dp_accounting.pld.PLDAccountant()
-    accountant.compose(mechanism, steps)
-    return float(accountant.get_epsilon(delta))
-
-
-# %% [markdown]
-# ## L-BFGS
-#
-# A quasi-Newton method learns the curvature from differences of successive gradients, and its
-# line search compares losses: both make sense only for one function that stays the same. A new
-# batch at each step is a new function. So L-BFGS first gathers a pool of batches, without moving,
-# and then minimises the loss on the whole pool.
-#
-# The seeds go one after the other (`lax.map`), for two reasons. Under `vmap` all line searches
-# last as long as the longest of them. And `value_and_grad_from_state` saves a gradient by `cond`,
-# which `vmap` turns into a selection between two results that are both computed.
-
-# %%
-POOLED = 16
-MEMORY = 10
-
-
-def quasi_newton_trainer(*, hidden: int, seeds: int, steps: int) -> ecotour.Step:
-    """The named step of L-BFGS on the first `POOLED` batches."""
-    net, optimizer = classifier(hidden), optax.lbfgs(memory_size=MEMORY)
-
-    def init(key: jax.Array, batch: Any) -> Training:
-        training = begin(net, lambda key: optimizer, key, batch, seeds)
-        # weakly typed leaves would make the second step compile anew
-        states = jax.tree.map(lambda leaf: leaf.astype(leaf.dtype), training.optimizer)
-        pool = {name: jnp.tile(x, (POOLED,) + (1,) * (x.ndim - 1)) for name, x in batch.items()}
-        return training._replace(optimizer=states, pool=pool)
-
-    def gather(training: Training, batch: Any) -> tuple[Training, jax.Array]:
-        size = batch["label"].shape[0]
-        pool = {
-            name: jax.lax.dynamic_update_slice_in_dim(
-                training.pool[name], batch[name], training.taken * size, axis=0
-            )
-            for name in batch
-        }
-        losses = jax.vmap(partial(cross_entropy, net, **batch))(training.params)
-        return training._replace(pool=pool), losses
-
-    def descend(training: Training, batch: Any) -> tuple[Training, jax.Array]:
-        loss = partial(cross_entropy, net, **training.pool)
-
-        def one(given: tuple[Any, Any]) -> Any:
-            params, state = given
-            first = jnp.isinf(optax.tree.get(state, "value")).astype(jnp.int32)
-            value, gradient = optax.value_and_grad_from_state(loss)(params, state=state)
-            updates, state = optimizer.update(
-                gradient, state, params, value=value, grad=gradient, value_fn=loss
-            )
-            spent = first + optax.tree.get(state, "num_linesearch_steps")
-            return optax.apply_updates(params, updates), state, spent, value
-
-        params, states, spent, losses = jax.lax.map(one, (training.params, training.optimizer))
-        images = training.images + spent * training.pool["label"].shape[0]
-        return training._replace(params=params, optimizer=states, images=images), losses
-
-    @jax.jit
-    def step(training: Training, batch: Any, key: jax.Array) -> tuple[Training, Any]:
-        del key
-        gathering = training.taken < POOLED
-        training, losses = jax.lax.cond(gathering, gather, descend, training, batch)
-        training = look(net, training._replace(taken=training.taken + 1))
-        return training, report(losses, training)
-
-    return ecotour.Step(init, step, steps, lower_is_better=LOWER_IS_BETTER)
