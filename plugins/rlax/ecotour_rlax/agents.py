@@ -90,7 +90,7 @@ class Agent:
 
     loss: Callable[[Experience], jax.Array]
     acts: Callable[[jax.Array, jax.Array], Any]
-    learning_rate: float = 3e-3
+    learning_rate: float = 6e-3
     epochs: int = 1
     older_every: int = 1
     acts_older: bool = False
@@ -158,7 +158,8 @@ def begin(key: jax.Array, network: hk.Transformed, boards: int) -> Learner:
         params, params, optimizer, statistics, jax.vmap(catch.start)(balls), jnp.int32(0)
     )
     # A copy of each: the runner donates the state, and one buffer cannot be given away twice.
-    return jax.tree.map(jnp.copy, learner)
+    copied: Learner = jax.tree.map(jnp.copy, learner)
+    return copied
 
 
 def popart(boards: int, disabled: bool = False) -> Any:

@@ -125,7 +125,8 @@ def expected_sarsa(e: Experience) -> jax.Array:
 #
 # RLax takes lambda as a sequence, so the cut is one line. It also takes a pair of functions for
 # values that are learned in other units: `apply` turns a return into what the network predicts,
-# `apply_inv` turns it back. Three such pairs are compared below on rewards of 10,000.
+# `apply_inv` turns it back. Three such pairs are compared below on rewards of 10,000: two that
+# squash the values (10,000 becomes 109 or 9.2), and one that is learned.
 
 
 # %%
@@ -148,8 +149,13 @@ def eligibility(e: Experience) -> jax.Array:
 
 
 def q_lambda_hyperbolic(e: Experience) -> jax.Array:
-    """Q(lambda) on ``sign(x) (sqrt(|x| + 1) - 1) + 0.001 x`` of the returns."""
+    """Q(lambda) on ``sign(x) (sqrt(|x| + 1) - 1) + 0.001 x`` (Pohlen et al., 2018)."""
     return q_lambda(e, rlax.SIGNED_HYPERBOLIC_PAIR)
+
+
+def q_lambda_logarithm(e: Experience) -> jax.Array:
+    """Q(lambda) on ``sign(x) log(|x| + 1)`` of the returns."""
+    return q_lambda(e, rlax.SIGNED_LOGP1_PAIR)
 
 
 # %% [markdown]
@@ -176,7 +182,7 @@ def q_lambda_popart(e: Experience) -> jax.Array:
     return q_lambda(e, popart_pair(e.statistics))
 
 
-def popart_targets(e: Experience) -> jax.Array:
+def popart_targets(e: Experience) -> Any:
     """Return the returns that Q(lambda) aims at, in reward units, ``float32 [B, T]``."""
     best = popart_pair(e.statistics).apply_inv(jnp.max(e.now.preferences[:, 1:], axis=-1))
     return jax.vmap(rlax.lambda_returns)(e.played.reward, e.played.discount, best, eligibility(e))

@@ -75,7 +75,7 @@ class Price:
         self.begin = begin
         self.seeds = seeds
         steps = seed.boards * catch.EPISODE
-        self.ways = {
+        self.ways: dict[str, tuple[Callable[[Any, Any], Any], int]] = {
             "from_python": (from_python(seed), steps),
             "one_seed_fused": (jax.jit(fused(seed)), steps),
             "all_seeds_fused": (jax.jit(jax.vmap(fused(seed))), steps * seeds),
@@ -96,6 +96,7 @@ class Price:
         after, rates = {}, {}
         for name, (update, steps) in self.ways.items():
             began = time.perf_counter()
-            after[name] = jax.block_until_ready(update(state[name], keys.get(name, key)))
+            after[name] = update(state[name], keys.get(name, key))
+            jax.block_until_ready(after[name])  # type: ignore[no-untyped-call]
             rates[name] = jnp.float32(steps / (time.perf_counter() - began))
         return after, rates

@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import haiku as hk
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 import ecotour
@@ -32,7 +35,25 @@ def best_values(discount: float, ball_column: int = 0) -> np.ndarray:
     """Return the true value of each situation, ``float64 [EPISODE, COLUMNS]``."""
     left = catch.EPISODE - np.arange(catch.EPISODE)[:, None]
     distance = np.abs(np.arange(catch.COLUMNS)[None, :] - ball_column)
-    return np.where(distance <= left, 1.0, -1.0) * discount ** (left - 1.0)
+    value: np.ndarray = np.where(distance <= left, 1.0, -1.0) * discount ** (left - 1.0)
+    return value
+
+
+def believed_values(network: hk.Transformed, params: Any) -> jax.Array:
+    """Return what the network says of them, a mean over the seeds, ``float32 [EPISODE, COLUMNS]``.
+
+    ``params`` have the seeds as leading axis.
+    """
+    rows, paddles = jnp.arange(catch.EPISODE), jnp.arange(catch.COLUMNS)
+
+    def value(params: Any, row: jax.Array, paddle: jax.Array) -> jax.Array:
+        picture = catch.observe(catch.Board(row, jnp.int32(0), paddle))
+        return jnp.max(network.apply(params, picture).preferences)
+
+    by_paddle = jax.vmap(value, (None, None, 0))
+    by_row = jax.vmap(by_paddle, (None, 0, None))
+    mean: jax.Array = jnp.mean(jax.vmap(by_row, (0, None, None))(params, rows, paddles), axis=0)
+    return mean
 
 
 def visited() -> np.ndarray:
@@ -95,6 +116,56 @@ def learning(
         mean = of["greedy_return"]
         lines[name] = exhibits.Line(mean.steps, mean.values, of["low"].values, of["high"].values)
     return exhibits.Curves(lines, caption, "update", "return without exploration", GUIDES)
+
+
+FAMILIES = {
+    "values_of_actions": (
+        "Agents that learn the values of actions. Q(lambda) carries a reward back over a whole "
+        "episode at once, the others one step an update.",
+        ("q_learning", "double_q", "expected_sarsa", "q_lambda"),
+    ),
+    "policies": (
+        "Agents that learn a policy. PPO and V-MPO learn four times from each episode.",
+        ("reinforce", "actor_critic", "ppo", "vmpo"),
+    ),
+    "an_actor_that_lags": (
+        "Acting with parameters up to 20 updates old, with V-trace's correction and without, "
+        "beside an actor that keeps up.",
+        ("actor_critic", "vtrace", "uncorrected_lag"),
+    ),
+    "large_rewards": (
+        "Q(lambda) on rewards of 1, and on rewards of 10,000: as it is, with PopArt, and with "
+        "values squashed by two transforms. Nothing else differs.",
+        ("q_lambda", "large_plain", "large_popart", "large_hyperbolic", "large_logarithm"),
+    ),
+}
+
+
+def families(
+    history: Mapping[str, Mapping[str, ecotour.Series]],
+) -> dict[str, exhibits.Exhibit]:
+    """Return the learning curves of agents that belong together."""
+    return {name: learning(history, who, what) for name, (what, who) in FAMILIES.items()}
+
+
+def exploration(
+    history: Mapping[str, Mapping[str, ecotour.Series]], falling: str, restarting: str
+) -> exhibits.Curves:
+    """Return the returns of two schedules, while acting and without exploration."""
+    lines = {}
+    for name in (falling, restarting):
+        for metric, what in (("acting_return", "acting"), ("greedy_return", "greedy")):
+            series = history[name][metric]
+            lines[f"{name}, {what}"] = exhibits.Line(series.steps, series.values)
+    return exhibits.Curves(
+        lines,
+        "The same Q-learning with an epsilon that falls for good, and with one that starts anew "
+        "in each episode. Tested without exploration (greedy) both learn; only the return while "
+        "acting shows that the second never stops moving at random.",
+        "update",
+        "return",
+        GUIDES,
+    )
 
 
 def first_at_least(series: ecotour.Series, bound: float) -> int | None:
