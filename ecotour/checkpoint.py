@@ -12,9 +12,13 @@ Each named step is saved by itself: it starts from its own ``init``, so any mix 
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import hashlib
+import logging
 import shutil
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -200,25 +204,31 @@ class Store:
         Raises:
             CheckpointError: It is damaged.
         """
+        reason = ""
+        with _quiet():
+            try:
+                return self._restore(of, step)
+            except Exception as error:  # noqa: BLE001 - Orbax raises whatever comes up
+                reason = _reason(error)
+            gc.collect()  # what Orbax leaves of a failure complains as it is collected
+        raise CheckpointError(f"the checkpoint of {of} at step {step} is damaged: {reason}")
+
+    def _restore(self, of: str, step: int) -> Saved:
         import orbax.checkpoint as ocp
 
-        try:
-            with self._manager(of) as manager:
-                found = manager.restore(
-                    step,
-                    args=ocp.args.Composite(
-                        state=ocp.args.StandardRestore(), about=ocp.args.JsonRestore()
-                    ),
-                )
-            about, arrays = found["about"], found["state"]
-            for one in about["leaves"]:
-                if "name" in one and _digest(np.asarray(arrays[one["name"]])) != one["sha256"]:
-                    raise CheckpointError(f"its array {one['name']} was altered")
-        except Exception as error:  # Orbax and TensorStore raise whatever comes up
-            raise CheckpointError(
-                f"the checkpoint of {of} at step {step} is damaged: {_reason(error)}"
-            ) from error
-        return Saved(about, {name: np.asarray(array) for name, array in arrays.items()})
+        with self._manager(of) as manager:
+            found = manager.restore(
+                step,
+                args=ocp.args.Composite(
+                    state=ocp.args.StandardRestore(), about=ocp.args.JsonRestore()
+                ),
+            )
+        about = found["about"]
+        arrays = {name: np.asarray(array) for name, array in found["state"].items()}
+        for one in about["leaves"]:
+            if "name" in one and _digest(arrays[one["name"]]) != one["sha256"]:
+                raise CheckpointError(f"its array {one['name']} was altered")
+        return Saved(about, arrays)
 
     def about(self, of: str, step: int) -> Mapping[str, Any]:
         """What stands beside a checkpoint; empty where that cannot be read."""
@@ -262,6 +272,20 @@ class Store:
                 save_decision_policy=ocp.checkpoint_managers.FixedIntervalPolicy(1),
             ),
         )
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Say nothing of what a damaged checkpoint makes Orbax log: it is said in one line."""
+    logger, hook = logging.getLogger("absl"), sys.unraisablehook
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    sys.unraisablehook = lambda _: None
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        logger.setLevel(level)
 
 
 def size_of(count: int) -> str:
