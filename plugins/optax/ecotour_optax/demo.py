@@ -157,7 +157,7 @@ def judge(outcome: ecotour.Outcome, config: Config) -> ecotour.Verdict:
     shown = surfaces.exhibits(walked) | race.curves(outcome, trained)
     shown |= {"race": race.table(results), "privacy": private.table(price)}
     if curvature.AVAILABLE:
-        history = outcome.history["curvature"]
+        history = outcome.history.get("curvature", {})
         for metric in ("hvp error", "hessian_diag error", "fisher_diag error, by example"):
             worst = float(np.max(history[metric].values)) if metric in history else math.nan
             checks.append(at_most(f"Optax against JAX: {metric}", worst, 1e-4))

@@ -155,6 +155,11 @@ def walker(name: str, capacity: int) -> ecotour.Step:
         evaluations = jnp.zeros(paths.shape[:-1], jnp.int32)
         return Walks(points, states, paths.at[:, :, 0].set(points), evaluations, jnp.int32(0))
 
+    def every(one: Callable[..., Any], *given: Any) -> Any:
+        # a line search saves gradients by `cond`, which `vmap` would turn into a selection between
+        # two results that are both computed
+        return jax.lax.map(lambda each: one(*each), given) if searching else jax.vmap(one)(*given)
+
     def move(surface: jax.Array, rate: jax.Array, point: jax.Array, state: Any) -> Any:
         here = partial(height, surface)
         if not searching:
@@ -176,7 +181,7 @@ def walker(name: str, capacity: int) -> ecotour.Step:
 
         def on_surface(given: tuple[jax.Array, jax.Array, Any]) -> Any:
             surface, points, states = given
-            points, states, spent = jax.vmap(partial(move, surface))(rates, points, states)
+            points, states, spent = every(partial(move, surface), rates, points, states)
             return points, states, spent, jax.vmap(partial(height, surface))(points)
 
         numbers = jnp.arange(len(SURFACES))
