@@ -154,10 +154,16 @@ def optimizer(config: Config) -> optax.GradientTransformation:
     return optax.chain(optax.clip_by_global_norm(1.0), optax.adam(schedule))
 
 
+@partial(jax.jit, static_argnames=("layer", "width"))
+def first_params(layer: str, width: int, key: jax.Array, graph: jraph.GraphsTuple) -> hk.Params:
+    """Random parameters; of `graph` only the shapes count."""
+    return network(layer, width, ROUNDS[1]).init(key, graph, jnp.int32(1))
+
+
 def init(layer: str, config: Config, key: jax.Array, batch: Mapping[str, Any]) -> Training:
     """Random parameters, and running means of zero."""
     graph = rumours.unflat({name: array[0] for name, array in batch.items()})
-    params = network(layer, config.width, ROUNDS[1]).init(key, graph, jnp.int32(1))
+    params = first_params(layer, config.width, key, graph)
     return Training(params, optimizer(config).init(params))
 
 
@@ -186,7 +192,8 @@ def answers(
     layer: str, width: int, params: hk.Params, graph: jraph.GraphsTuple, rounds: jax.Array
 ) -> tuple[jax.Array, ...]:
     """Logits for nodes `[N]`, edges `[E]` and graphs `[G]`, after 24 rounds at the most."""
-    return network(layer, width, verdict.ROUNDS[-1]).apply(params, graph, rounds)
+    node, edge, whole = network(layer, width, verdict.ROUNDS[-1]).apply(params, graph, rounds)
+    return node, edge, whole
 
 
 def view(
@@ -217,9 +224,7 @@ def feed(batches: str, config: Config, graphs: feeds.Graphs) -> ecotour.Step:
         )
         return jax.tree.map(lambda weight, slope: weight - 0.01 * slope, params, gradient), value
 
-    def make(key: jax.Array, graph: jraph.GraphsTuple) -> hk.Params:
-        return jax.jit(network("messages", config.width, ROUNDS[1]).init)(key, graph, jnp.int32(1))
-
+    make = partial(first_params, "messages", config.width)
     measured = feeds.Feed(feeds.FEEDS[batches], graphs, make, update)
     return ecotour.Step(measured.init, measured.step, steps=feeds.PASSES, compiled=False)
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import haiku as hk
 import jax
@@ -105,33 +105,30 @@ class Feed:
         update: Callable[[hk.Params, jraph.GraphsTuple], tuple[hk.Params, jax.Array]],
     ) -> None:
         """See the class."""
-        self.batches, self.graphs, self.make = batches, graphs, make
+        self.batches, self.graphs, self.make, self.update = batches, graphs, make, update
         self.traces = 0
+
+    def init(self, key: jax.Array, batch: object) -> FeedState:
+        """The same weights for each feed, and a function that was never compiled."""
 
         def counted(params: hk.Params, batch: jraph.GraphsTuple) -> tuple[hk.Params, jax.Array]:
             self.traces += 1
-            return update(params, batch)
+            return self.update(params, batch)
 
-        self.update = jax.jit(counted)
+        self.compiled = jax.jit(counted)
+        return FeedState(self.make(key, next(one_budget(self.graphs))), np.zeros((), np.int64))
 
-    def init(self, key: jax.Array, batch: object) -> FeedState:
-        """The same weights for each feed, and nothing compiled yet."""
-        self.update.clear_cache()
-        return FeedState(self.make(key, next(one_budget(self.graphs))), np.int64(0))
-
-    def step(
-        self, state: FeedState, batch: object, key: jax.Array
-    ) -> tuple[FeedState, dict[str, np.ndarray]]:
+    def step(self, state: FeedState, batch: object, key: jax.Array) -> tuple[FeedState, Any]:
         """Feed all graphs once; `graphs_per_second` is the clock's, all else is reproducible."""
         before, started = self.traces, time.perf_counter()
         params, losses, nodes, edges = state.params, [], 0, 0
         for graph in self.batches(self.graphs):
-            params, loss = self.update(params, graph)
+            params, loss = self.compiled(params, graph)
             losses.append(loss)
             nodes, edges = nodes + len(graph.nodes["root"]), edges + len(graph.senders)
         mean_loss = np.mean([float(loss) for loss in losses])  # waits for the device
         seconds = time.perf_counter() - started
-        compiles = state.compiles + np.int64(self.traces - before)
+        compiles = state.compiles + (self.traces - before)
         metrics = {
             "loss": mean_loss,
             "compiles": compiles,
@@ -139,4 +136,4 @@ class Feed:
             "padding_edges": np.float64(1 - sum(int(g.n_edge[0]) for g in self.graphs) / edges),
             "graphs_per_second": np.float64(len(self.graphs) / seconds),
         }
-        return FeedState(params, compiles), metrics
+        return FeedState(params, np.asarray(compiles)), metrics

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import jraph
 import numpy as np
 
-from ecotour import exhibits
+import ecotour
 from ecotour.exhibits import Curves, Graph, Heatmap, Line, Table
 from ecotour_jraph import club
 
-Histories = Mapping[str, Mapping[str, Any]]
+Histories: TypeAlias = Mapping[str, Mapping[str, ecotour.Series]]
+Row: TypeAlias = list[str | float | int | bool | None]
 
 
-def layout(senders: np.ndarray, receivers: np.ndarray, n_node: int) -> np.ndarray:
+@cache
+def layout(edges: tuple[tuple[int, int], ...], n_node: int) -> np.ndarray:
     """Places `float [n_node, 2]` by force: all nodes repel each other, edges pull.
 
     Fruchterman & Reingold (1991), "Graph drawing by force-directed placement"; a weak pull to the
@@ -25,7 +27,8 @@ def layout(senders: np.ndarray, receivers: np.ndarray, n_node: int) -> np.ndarra
     rng = np.random.default_rng(7)
     places = rng.normal(size=(n_node, 2))
     pull = np.zeros((n_node, n_node))
-    pull[senders, receivers] = 1.0
+    for start, end in edges:
+        pull[start, end] = pull[end, start] = 1.0
     for warmth in np.linspace(0.3, 0.01, 400):
         apart = places[:, None] - places[None, :]
         distance = np.maximum(np.linalg.norm(apart, axis=-1, keepdims=True), 1e-3)
@@ -36,14 +39,20 @@ def layout(senders: np.ndarray, receivers: np.ndarray, n_node: int) -> np.ndarra
     return places
 
 
-@cache
+def ties(senders: np.ndarray, receivers: np.ndarray) -> tuple[tuple[int, int], ...]:
+    """Each undirected edge once; our graphs hold all of one direction first, then the other."""
+    half = len(senders) // 2
+    return tuple(zip(senders[:half].tolist(), receivers[:half].tolist(), strict=True))
+
+
 def club_places() -> np.ndarray:
     """The karate club, Mr. Hi on the left."""
     graph = club.graph()
-    places = layout(graph.senders, graph.receivers, club.MEMBERS)
+    places = layout(ties(graph.senders, graph.receivers), club.MEMBERS)
     axis = places[club.JOHN_A] - places[club.MR_HI]
     turn = np.array([axis, [-axis[1], axis[0]]]) / np.linalg.norm(axis)
-    return places @ turn.T
+    turned: np.ndarray = places @ turn.T
+    return turned
 
 
 def club_picture(beliefs: Any) -> Graph:
@@ -52,7 +61,7 @@ def club_picture(beliefs: Any) -> Graph:
     wrong = np.mean((np.asarray(beliefs) > 0.5) != club.club, axis=0)
     return Graph(
         positions=club_places(),
-        edges=np.stack([graph.senders, graph.receivers], axis=1)[: int(graph.n_edge[0]) // 2],
+        edges=ties(graph.senders, graph.receivers),
         values=np.mean(beliefs, axis=0),
         labels=[str(member + 1) for member in range(club.MEMBERS)],
         marked=[int(member) for member in np.flatnonzero(wrong > 0.5)],
@@ -69,10 +78,10 @@ def rumour_picture(graph: jraph.GraphsTuple, beliefs: Any) -> Graph:
     start, edge = int(graph.n_node[:number].sum()), int(graph.n_edge[:number].sum())
     n_node, n_edge = int(graph.n_node[number]), int(graph.n_edge[number])
     nodes, edges = slice(start, start + n_node), slice(edge, edge + n_edge)
-    senders, receivers = graph.senders[edges] - start, graph.receivers[edges] - start
+    paths = ties(graph.senders[edges] - start, graph.receivers[edges] - start)
     return Graph(
-        positions=layout(senders, receivers, n_node),
-        edges=np.stack([senders, receivers], axis=1)[: n_edge // 2],
+        positions=layout(paths, n_node),
+        edges=paths,
         values=np.asarray(beliefs)[nodes],
         marked=[int(np.argmax(graph.nodes["root"][nodes, 0]))],
         caption=(
@@ -128,13 +137,15 @@ def rounds_curves(
 
 def large_table(rows: Mapping[str, np.ndarray], caption: str) -> Table:
     """Shares of right answers `[3]` by who gave them."""
-    body = [[name, *(round(100 * float(share), 2) for share in row)] for name, row in rows.items()]
+    body: list[Row] = [
+        [name, *(round(100 * float(share), 2) for share in row)] for name, row in rows.items()
+    ]
     return Table(["who answers", "nodes, %", "edges, %", "graphs, %"], body, caption)
 
 
 def feed_table(history: Histories, names: tuple[str, ...]) -> Table:
     """What each feed cost."""
-    rows = []
+    rows: list[Row] = []
     for name in names:
         seen = {metric: series.values for metric, series in history[f"feed-{name}"].items()}
         later = seen["graphs_per_second"][1:]
@@ -163,4 +174,4 @@ def feed_curves(history: Histories, names: tuple[str, ...]) -> Curves:
         "Graphs trained on in a second, pass by pass. The first pass pays for the compilations; "
         "with fresh graphs each time, `as-they-come` would stay there."
     )
-    return exhibits.Curves(lines, caption, "pass over the graphs", "graphs a second", log_y=True)
+    return Curves(lines, caption, "pass over the graphs", "graphs a second", log_y=True)

@@ -43,7 +43,8 @@ def network(kind: str) -> hk.Transformed:
         else:
             first, second = Convolution(16), Convolution(2, self_edges=kind == "convolution")
         hidden = first(graph)
-        return second(hidden._replace(nodes=jax.nn.relu(hidden.nodes))).nodes
+        logits: jax.Array = second(hidden._replace(nodes=jax.nn.relu(hidden.nodes))).nodes
+        return logits
 
     return hk.without_apply_rng(hk.transform(two_layers))
 

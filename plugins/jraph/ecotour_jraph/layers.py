@@ -78,7 +78,7 @@ class Attention(hk.Module):
         )
 
         def queries(nodes: jax.Array) -> jax.Array:  # [N, heads, depth]
-            return linear(nodes).reshape(n_node, self.heads, depth)
+            return jnp.reshape(linear(nodes), (n_node, self.heads, depth))
 
         def logits(senders: jax.Array, receivers: jax.Array, edges: None) -> jax.Array:
             pairs = jnp.concatenate([senders, receivers], axis=-1)  # [E, heads, 2 depth]

@@ -128,7 +128,7 @@ class Budget(NamedTuple):
 
 def packed(graphs: Sequence[jraph.GraphsTuple], budget: Budget) -> Iterator[jraph.GraphsTuple]:
     """Batches that all have the budget's shape."""
-    return jraph.dynamically_batch(iter(graphs), *budget)
+    yield from jraph.dynamically_batch(iter(graphs), *budget)
 
 
 def dataset(split: str, graphs: Sequence[jraph.GraphsTuple], budget: Budget) -> ecotour.Dataset:

@@ -19,6 +19,7 @@ import jraph
 import numpy as np
 
 import ecotour
+from ecotour import exhibits
 from ecotour_jraph import club, feeds, gallery, karate, rumours
 from ecotour_jraph.layers import LAYERS
 
@@ -50,13 +51,15 @@ def right_answers(answers: Answers, layer: str, params: Any, data: ecotour.Datas
             for column, (label, mask) in enumerate(zip(labels, masks, strict=True)):
                 said = np.asarray(logits[column]) > 0
                 right[row, column] += ((said == label[number]) & mask[number]).sum()
-    return right / [mask.sum() for mask in masks]
+    shares: np.ndarray = right / np.array([mask.sum() for mask in masks])
+    return shares
 
 
-def commoner(data: ecotour.Dataset) -> np.ndarray:
+def majority_of(data: ecotour.Dataset) -> np.ndarray:
     """Shares of right answers `[3]` of one who always says what is true more often."""
     shares = [label[mask].mean() for label, mask in zip(*labels_and_masks(data), strict=True)]
-    return np.maximum(shares, 1 - np.array(shares))
+    majority: np.ndarray = np.maximum(shares, 1 - np.array(shares))
+    return majority
 
 
 def horizon(data: ecotour.Dataset) -> np.ndarray:
@@ -105,10 +108,10 @@ def judge(answers: Answers, outcome: ecotour.Outcome) -> ecotour.Verdict:
         check.equals("compilations, one budget", feed["one-budget"]["compiles"].last, 1),
         check.at_most("loss changed by padding", float(np.abs(loss_gap).max()), 1e-3),
     ]
-    majority, limit = commoner(outcome.data["test"]), horizon(outcome.data["test"])
+    majority, limit = majority_of(outcome.data["test"]), horizon(outcome.data["test"])
     rows = {"always the commoner answer": majority}
     rows |= {layer: shares[JUDGED] for layer, shares in right.items()}
-    shown = {
+    shown: dict[str, exhibits.Exhibit] = {
         "club_accuracy": gallery.club_curves(outcome.history, karate.KINDS),
         "club_mistakes": gallery.club_mistakes(wrong),
         "larger_graphs": gallery.large_table(
