@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.floating[Any]]
 
-# An image counts for its digit when the classifier gives that digit this probability or more...
-CONFIDENT = 0.9
+# An image counts for its digit when the classifier takes that digit to be at least as likely as
+# all the others together...
+CONFIDENT = 0.5
 # ... and a digit is covered when at least this share of all the images counts for it.
 COVERED_SHARE = 0.01
 BOOTSTRAP_RESAMPLES = 1000
