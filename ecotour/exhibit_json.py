@@ -159,7 +159,7 @@ def _heatmap(exhibit: exhibits.Heatmap) -> dict[str, Json]:
     rows, columns = values.shape
     cells = exhibit.cells
     if cells is not None:
-        cells = [values_json.texts("a row of cells", row, columns) for row in cells]
+        cells = [values_json.texts("a row of cells", row, columns) or [] for row in cells]
         if len(cells) != rows:
             raise ValueError(f"cells has {len(cells)} rows, values has {rows}")
     return {
@@ -177,17 +177,16 @@ def _heatmap(exhibit: exhibits.Heatmap) -> dict[str, Json]:
 def _paths(exhibit: exhibits.Paths) -> dict[str, Json]:
     x = values_json.floats("x", exhibit.x, (None,))
     y = values_json.floats("y", exhibit.y, (None,))
-    targets = exhibit.targets
     return {
         "x": values_json.as_list(x),
         "y": values_json.as_list(y),
-        "heights": values_json.as_list(values_json.floats("heights", exhibit.heights, (len(y), len(x)))),
+        "heights": values_json.optional("heights", exhibit.heights, (len(y), len(x))),
         "paths": {
             str(name): values_json.as_list(values_json.floats(f"path {name!r}", points, (None, 2)))
             for name, points in exhibit.paths.items()
         },
         "caption": str(exhibit.caption),
-        "targets": None if targets is None else values_json.as_list(values_json.floats("targets", targets, (None, 2))),
+        "targets": values_json.optional("targets", exhibit.targets, (None, 2)),
         "log_levels": bool(exhibit.log_levels),
     }
 

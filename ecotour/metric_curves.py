@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -135,7 +136,7 @@ def thinned(x: np.ndarray, y: np.ndarray, most: int) -> tuple[np.ndarray, np.nda
         return x, y
     edges = np.linspace(0, len(x), most // 2 + 1).astype(int)
     kept: list[int] = [0, len(x) - 1]
-    for start, end in zip(edges[:-1], edges[1:], strict=True):
+    for start, end in itertools.pairwise(edges):
         stretch = y[start:end]
         gaps = np.isnan(stretch)
         if gaps.any():

@@ -89,7 +89,9 @@ def as_list(array: np.ndarray) -> Any:
     """Nested lists, ``None`` for what is not finite."""
     if np.isfinite(array).all():
         return array.tolist()
-    return np.where(np.isfinite(array), array.astype(object), None).tolist()
+    objects = array.astype(object)
+    objects[~np.isfinite(array)] = None
+    return objects.tolist()
 
 
 def guides(guides: Mapping[str, float]) -> dict[str, float]:

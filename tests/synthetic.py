@@ -57,7 +57,8 @@ def program(steps: int, names: tuple[str, ...] = ("update",)) -> Program:
         raise AssertionError("a sink called the demo")
 
     step = Step(refuse, refuse, steps, view=refuse, guides=GUIDES)
-    return Program(dict.fromkeys(names, step), refuse, notes={"convolutions": "Winograd, F(4×4, 5×5)"})
+    notes = {"convolutions": "Winograd, F(4×4, 5×5)"}
+    return Program(dict.fromkeys(names, step), refuse, notes=notes)
 
 
 def costs(steps: int, loop_s: float) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import synthetic
 
+from ecotour import drawing
 from ecotour import exhibits as ex
 from ecotour.errors import ContractError, RecordError
 from ecotour.exhibit_json import from_json, to_json
@@ -84,7 +85,8 @@ def test_jax_arrays_are_welcome() -> None:
     assert to_json(ex.Images(half, ""))["pixels"] == to_json(
         ex.Images(np.full((1, 2, 2), 128, np.uint8), "")
     )["pixels"]
-    assert to_json(ex.Table(["a"], [[jnp.float32(1.5)], [jnp.int32(3)]], ""))["rows"] == [[1.5], [3]]
+    table = ex.Table(["a"], [[jnp.float32(1.5)], [jnp.int32(3)]], "")
+    assert to_json(table)["rows"] == [[1.5], [3]]
 
 
 @pytest.mark.parametrize(
@@ -122,12 +124,12 @@ def test_a_damaged_document_is_refused_and_never_drawn(name: str) -> None:
     document = to_json(every_kind()[name])
     for key in document:
         for damage in ("nonsense", {"dtype": "uint8"}, [[1], [2, 3]], -1):
+            message = ""
             try:
-                again = from_json(document | {key: damage})
+                drawing.png(from_json(document | {key: damage}))  # it may happen to be legal
             except RecordError as error:
-                assert "\n" not in str(error)
-            else:
-                to_json(again)  # the damage happens to be a legal value
+                message = str(error)
+            assert "\n" not in message
 
 
 def test_other_kinds_and_other_things_are_refused() -> None:

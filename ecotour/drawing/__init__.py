@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def png(exhibit: Exhibit, width: float = look.WIDTH) -> bytes:
     """Draw ``exhibit`` as a PNG; a film as a strip of its frames.
 
-    ``width`` is in inches, for what is drawn with lines. The caption is kept inside as the PNG's description, for whoever finds the file alone.
+    ``width`` is in inches, for what is drawn with lines. The caption is kept inside as the PNG's
+    description, for whoever finds the file alone.
     """
     if isinstance(exhibit, exhibits.Images):
         from ecotour.drawing import pixels

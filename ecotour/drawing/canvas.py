@@ -93,9 +93,10 @@ def style() -> Iterator[None]:
         "ytick.major.size": 0,
     }
     with matplotlib.rc_context(ours), warnings.catch_warnings():
-        # names in scripts that the font lacks are drawn as boxes; that is no reason to stop
-        warnings.filterwarnings("ignore", message=".*[Gg]lyph.*", category=UserWarning)
-        warnings.filterwarnings("ignore", message=".*constrained_layout.*", category=UserWarning)
+        # a name in a script that the font lacks, an axis without length, a number near the end
+        # of its range: the picture is then odd, and that is all
+        warnings.filterwarnings("ignore", category=UserWarning)
+        warnings.filterwarnings("ignore", category=RuntimeWarning)
         yield
 
 
@@ -104,7 +105,7 @@ def new_figure(width: float = look.WIDTH, height: float = 3.4, *, arranged: bool
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained" if arranged else "none")
+    figure = Figure(figsize=(width, height), layout="constrained" if arranged else None)
     FigureCanvasAgg(figure)
     return figure
 

@@ -36,7 +36,9 @@ def bars(chart: Bars, width: float = look.WIDTH) -> Figure:
     places = np.arange(len(names))
     error_style = {"ecolor": look.INK, "elinewidth": 1.0, "capsize": 2.5}
     if lying:
-        axes.barh(places, drawn, xerr=errors, height=0.68, color=look.SERIES[0], error_kw=error_style)
+        axes.barh(
+            places, drawn, xerr=errors, height=0.68, color=look.SERIES[0], error_kw=error_style
+        )
         axes.set_yticks(places, names, color=look.INK)
         axes.invert_yaxis()
         axes.tick_params(axis="x", length=0)

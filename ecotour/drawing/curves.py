@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MOST_POINTS = 1200
 """More points than this in a line are thinned before they are drawn."""
 
+HUGE = 1e250
+"""Beyond it (and below its inverse on a logarithmic axis) margins would overflow."""
+
 GUIDE_DASHES = ((0, (4, 3)), (0, (1.5, 2)), (0, (7, 2, 1.5, 2)))
 DASHES = ("solid", (0, (5, 1.6)), (0, (1.2, 1.4)), (0, (5, 1.4, 1.2, 1.4)))
 
@@ -32,7 +35,7 @@ def panels(curves: Sequence[Curves], width: float = look.WIDTH) -> Figure:
     width = width if columns == 1 else 3.7 * columns
     height = 0.7 * width**0.86 if columns == 1 else 2.75
     figure = canvas.new_figure(width, height * rows)
-    figure.get_layout_engine().set(wspace=0.06, hspace=0.08)  # type: ignore[union-attr]
+    figure.get_layout_engine().set(wspace=0.06, hspace=0.08)  # type: ignore[union-attr, call-arg]
     for position, one in enumerate(curves):
         axes = figure.add_subplot(rows, columns, position + 1)
         draw(axes, one, first_colour=position if count > 1 and len(one.lines) == 1 else 0)
@@ -65,7 +68,9 @@ def _draw_line(axes: Axes, line: Line, colour: str, dashes: Any, curves: Curves)
     if line.low is not None and line.high is not None:
         low, high = np.asarray(line.low, float), np.asarray(line.high, float)
         axes.fill_between(x, low, high, color=colour, alpha=0.16, linewidth=0)
-    y = np.where(np.isfinite(y), y, np.nan)
+    y = np.clip(np.where(np.isfinite(y), y, np.nan), -HUGE, HUGE)
+    if curves.log_y:
+        y = np.where((y > 0) & (y < 1 / HUGE), 1 / HUGE, y)
     if line.low is None and not curves.log_x and is_noisy(y):
         axes.plot(*thinned(x, y, MOST_POINTS), color=colour, alpha=0.28, linewidth=0.8)
         y = running_mean(y)
@@ -93,7 +98,7 @@ def head(axes: Axes, title: str, *legends: Sequence[Any]) -> None:
 
     The vertical axis is named up here, where it reads without turning one's head.
     """
-    figure, grid = axes.get_figure(), axes.get_gridspec()
+    figure, grid = axes.get_figure(root=True), axes.get_gridspec()
     assert figure is not None
     assert grid is not None
     room = 12.5 * figure.get_figwidth() / grid.ncols  # characters, about

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -105,11 +105,11 @@ def graph(exhibit: Graph, width: float = look.WIDTH) -> Figure:
             )
     else:
         axes.add_collection(LineCollection(
-            places[edges], colors=look.MUTED, linewidths=0.8, alpha=0.55  # type: ignore[arg-type]
+            places[edges], colors=look.MUTED, linewidths=0.8, alpha=0.55
         ))
     colours = LinearSegmentedColormap.from_list("ecotour", list(look.DIVERGING))
     values = None if exhibit.values is None else np.asarray(exhibit.values, float)
-    faces = [look.SERIES[0]] * count
+    faces: list[Any] = [look.SERIES[0]] * count
     if values is not None:
         faces = [colours(float(v)) if np.isfinite(v) else look.HAIRLINE for v in values]
     ringed = set(exhibit.marked)

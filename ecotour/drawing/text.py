@@ -20,7 +20,7 @@ ROW = 0.27
 
 
 def table(exhibit: Table) -> Figure:
-    """Rows under a rule, numbers to the right. Past `MOST_ROWS` a last line says how many follow."""
+    """Rows under a rule, numbers to the right; past `MOST_ROWS` a line says how many follow."""
     rows = [[canvas.shorten(number(cell), 44) for cell in row] for row in exhibit.rows[:MOST_ROWS]]
     heads = [canvas.shorten(name, 44) for name in exhibit.columns]
     right = [
@@ -60,7 +60,8 @@ def code(exhibit: Code) -> Figure:
     if len(all_lines) > MOST_LINES:
         lines.append(f"… {len(all_lines) - MOST_LINES:,} more lines: see the report or the JSON")
     longest = max(map(len, lines))
-    figure = canvas.new_figure(max(3.0, 0.0725 * longest + 0.5), 0.168 * len(lines) + 0.35, arranged=False)
+    wide, tall = max(3.0, 0.0725 * longest + 0.5), 0.168 * len(lines) + 0.35
+    figure = canvas.new_figure(wide, tall, arranged=False)
     figure.set_facecolor(look.WASH)
     figure.text(
         0.25 / figure.get_figwidth(), 1 - 0.17 / figure.get_figheight(), "\n".join(lines),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,7 +47,7 @@ def sparkline(values: Sequence[float], width: int, *, ascii_only: bool = False) 
         return ""
     count = min(width, len(values))
     edges = [round(k * len(values) / count) for k in range(count + 1)]
-    means = [_mean(values[a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    means = [_mean(values[a:b]) for a, b in itertools.pairwise(edges)]
     finite = [value for value in means if math.isfinite(value)]
     marks = ASCII_SPARKS if ascii_only else SPARKS
     if not finite:
@@ -120,7 +121,7 @@ def picture_row(
 def resized(picture: np.ndarray, height: int, width: int) -> np.ndarray:
     """``[H, W, C]`` to ``[height, width, C]``, each pixel the mean of the area that it covers."""
     down, across = _areas(picture.shape[0], height), _areas(picture.shape[1], width)
-    return np.einsum("hH,wW,HWc->hwc", down, across, picture.astype(np.float64))
+    return np.asarray(np.einsum("hH,wW,HWc->hwc", down, across, picture.astype(np.float64)))
 
 
 def _areas(before: int, after: int) -> np.ndarray:
@@ -143,7 +144,7 @@ def _append_blocks(line: Text, top: np.ndarray, bottom: np.ndarray) -> None:
 
 def _hex(pixel: np.ndarray) -> str:
     # 32 levels: few distinct styles to parse, and no eye tells them from 256 at this size
-    levels = [min(255, int(round(float(value) / 8)) * 8) for value in pixel]
+    levels = [min(255, round(float(value) / 8) * 8) for value in pixel]
     red, green, blue = levels * 3 if len(levels) == 1 else levels
     return f"#{red:02x}{green:02x}{blue:02x}"
 

@@ -62,15 +62,15 @@ class LiveView:
                 self._heading = f"ecotour {plan.demo} ({plan.distribution}), seed {plan.seed}"
                 self._doing = "reading the data"
                 self._live.start()
-            case events.DataReady(info, _):
+            case events.DataReady(info=info):
                 self._data = "; ".join(dict.fromkeys(map(str, info.values())))
                 self._doing = "making the first state"
-            case events.StepBegun(of, done, total, _):
+            case events.StepBegun(of=of, done=done, total=total, compiled=compiled):
                 self._last, self._pace = None, None
                 self._history.clear()
-                self._doing = f"{of}: preparing {total:,} steps"
+                self._doing = f"{of}: {'compiling' if compiled else 'measuring'}"
                 if done:
-                    self._doing = f"{of}: going on after step {done:,}"
+                    self._doing += f", to go on after step {done:,} of {total:,}"
             case events.Compiled(of, costs):
                 parts = [costs.get(part) or 0.0 for part in ("trace_s", "lower_s", "compile_s")]
                 self._doing = f"{of}: compiled in {duration(sum(parts))}; first step"
@@ -80,7 +80,7 @@ class LiveView:
             case events.StepEnded(of, step, costs):
                 self._end_step(of, step, costs)
             case events.Judged():
-                self._doing = ""
+                self._doing = "drawing the pictures"
             case events.Ended():
                 self._doing = ""
                 self._draw()
@@ -202,7 +202,8 @@ class LiveView:
         exhibit, where = self._images
         if self._drawn is None or self._drawn[0] != width:
             tall = self._console.height
-            columns = 28 if width >= 170 and tall >= 36 else 20 if width >= 84 and tall >= 26 else 14
+            columns = 20 if width >= 84 and tall >= 26 else 14
+            columns = 28 if width >= 170 and tall >= 36 else columns
             rows = glyphs.picture_row(
                 exhibit.pixels, columns, max(1, min(8, (width + 1) // (columns + 1))),
                 colour=self._colour, ascii_only=self._ascii,

@@ -127,7 +127,7 @@ def make(
         config=[(_flag(key), _text(value)) for key, value in (record.get("config") or {}).items()],
         environment=[(k, _text(v)) for k, v in (record.get("environment") or {}).items()],
         warnings=[*map(str, record.get("warnings") or ()), *damaged],
-        nonfinite=[str(place) for place in record.get("nonfinite") or ()],
+        nonfinite=_nonfinite(record),
     )
 
 
@@ -159,13 +159,14 @@ def repeat_command(record: Mapping[str, Any]) -> str:
     if not demo:
         return ""
     words = ["ecotour", "run", str(record.get("source_file") or demo)]
-    totals = set((record.get("totals") or {}).values())
-    if len(totals) == 1:
-        words += ["--steps", str(totals.pop())]
+    if record.get("steps_asked") is not None:
+        words += ["--steps", str(record["steps_asked"])]
     words += ["--seed", str(record.get("seed") or 0)]
     source = (record.get("data") or {}).get("source")
     if source in ("embedded", "tfds"):
         words += ["--data", source]
+    if record.get("data_dir"):
+        words += ["--data-dir", str(record["data_dir"])]
     for key, value in (record.get("config") or {}).items():
         if isinstance(value, bool):
             words.append(_flag(key) if value else _flag(key).replace("--", "--no-", 1))
@@ -205,6 +206,17 @@ def _series(stored: Sequence[Stored]) -> list[Series]:
             earlier = [(e.step or 0, picture(e, small=True)) for e in spaced(items, most)[:-1]]
         made.append(Series(of, name, last.step or 0, picture(last), earlier))
     return made
+
+
+def _nonfinite(record: Mapping[str, Any]) -> list[str]:
+    since = record.get("nonfinite_since") or {}
+    found = [
+        f"{name} of {of} since step {step:,}"
+        for of, metrics in since.items()
+        for name, step in metrics.items()
+    ]
+    known = {f"{of}.{name}" for of, metrics in since.items() for name in metrics}
+    return found + [str(place) for place in record.get("nonfinite") or () if place not in known]
 
 
 def _facts(record: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -248,7 +260,8 @@ def _costs(record: Mapping[str, Any]) -> list[dict[str, str]]:
     for of, costs in ((record.get("ledger") or {}).get("steps") or {}).items():
         steady = costs.get("steady_ms") or {}
         again = costs.get("compiles") or 1
-        origin = ["from the cache"] * bool(costs.get("cache_hit")) + [f"{again} times"] * (again > 1)
+        cached = ["from the cache"] if costs.get("cache_hit") else []
+        origin = cached + ([f"{again} times"] if again > 1 else [])
         rows.append({
             "of": of,
             "trace": wording.duration(costs.get("trace_s")),

@@ -30,7 +30,7 @@ class PlainLines:
             case events.Started(plan, _, totals):
                 self._totals = totals
                 self._say(f"ecotour {plan.demo} ({plan.distribution}), seed {plan.seed}")
-            case events.DataReady(info, _):
+            case events.DataReady(info=info):
                 for line in dict.fromkeys(map(str, info.values())):
                     self._say(f"data: {line}")
             case events.Compiled(of, costs) if len(self._totals) <= FEW_STEPS:

@@ -1,0 +1,338 @@
+"""The page of a run: whole, safe, readable without network or script, however the run ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import synthetic
+from test_exhibit_json import every_kind
+
+from ecotour import events, record, wording
+from ecotour.exhibits import Code, Exhibit, Film, Images, Table
+from ecotour.sinks import account, page, pictures
+from ecotour.sinks.pictures import Pictures, slug, spaced
+from ecotour.sinks.recorder import Recorder
+from ecotour.sinks.report import Report, write_report
+
+VOID = {"meta", "br", "img", "source", "link", "hr", "input", "path", "use", "rect"}
+
+
+class Page(HTMLParser):
+    """Reads a page strictly: what is opened is closed, and in order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if not {"style", "title"} & set(self.open):
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+def make_run(where: Path, **options: Any) -> Path:
+    """A run's directory as the command line makes it, from made-up events."""
+    directory = record.RunDirectory.claim(where, "gan")
+    recorder = start(directory, **options)
+    recorder.record["environment"] = {"devices": ["TFRT_CPU_0"], "jax": "0.10.2"}
+    sinks = [recorder, Pictures(where), Report(where, recorder.record)]
+    for event in synthetic.run(**options):
+        for sink in sinks:
+            sink(event)
+    recorder.write()
+    for sink in sinks:
+        sink.close()
+    directory.release()
+    return where
+
+
+def start(directory: record.RunDirectory, **options: Any) -> Recorder:
+    plan = next(e.plan for e in synthetic.run(**options) if isinstance(e, events.Started))
+    return Recorder(directory, plan, ["ecotour", "run", "gan"], pytest.fail)
+
+
+def read(run: Path) -> tuple[Page, str]:
+    text = (run / "report.html").read_text(encoding="utf-8")
+    return Page(text), text
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_run(tmp_path_factory.mktemp("runs") / "gan-001", steps=600)
+
+
+def test_the_page_says_what_happened(finished: Path) -> None:
+    shown, _ = read(finished)
+    for words in (
+        "gan", "finished", "1 of 4 checks not passed", "600", "41.2 ms",
+        "mnist train, embedded subset (10,000 of 60,000 examples)", "classifier score", "9.214",
+        ">= 8", "✗ not passed", "before the first step", "Step 600.", "64 samples from the same",
+        "The GAN between the best and the worst", "disc_loss", "2·ln 2: the discriminator",
+        "ln 2: it is taken", "6.21 GFLOP", "XLA’s count", "90 MiB", "Winograd", "TFRT_CPU_0",
+        "metric 'disc_loss' of 'update' is nan", "steady", "judging", "seed", "--learning-rate",
+    ):  # fmt: skip
+        assert words in shown.text, words
+
+
+def test_the_page_needs_nothing_but_itself(finished: Path) -> None:
+    shown, text = read(finished)
+    for tag, attributes in shown.tags:
+        assert tag not in ("script", "link", "iframe", "object", "base", "form")
+        for name, value in attributes.items():
+            assert not name.startswith("on")
+            if name in ("src", "srcset", "href", "xlink:href", "poster"):
+                assert value is not None
+                assert value.startswith(("data:image/", "#")), value[:80]
+    assert "@import" not in text
+    assert not re.search(r"url\((?!#)", text)
+    assert len(text) < 1_500_000
+
+
+def test_a_picture_is_for_everyone(finished: Path) -> None:
+    shown, _ = read(finished)
+    images = [attributes for tag, attributes in shown.tags if tag == "img"]
+    assert len(images) == 5 + 1 + 1, "five moments, the last one large, the judge's"
+    assert all(attributes.get("alt") for attributes in images)
+    drawings = [attributes for tag, attributes in shown.tags if tag == "svg"]
+    assert len(drawings) == 3
+    assert all(attributes.get("aria-label") for attributes in drawings)
+
+
+def test_everything_shown_lies_as_png_and_json_beside_the_page(finished: Path) -> None:
+    files = {path.name for path in (finished / "exhibits").iterdir()}
+    stems = {name.rpartition(".")[0] for name in files}
+    assert {"metrics-update", "scores", "nearest", "digits_of_10_000_samples"} <= stems
+    assert len([stem for stem in stems if stem.startswith("update-samples-")]) == 17
+    for stem in stems:
+        assert {f"{stem}.json", f"{stem}.png"} <= files
+    for name in files:
+        path = finished / "exhibits" / name
+        if name.endswith(".json"):
+            json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
+        else:
+            assert path.stat().st_size < 150_000
+    assert not [name for name in files if name.endswith(".part")]
+
+
+def test_the_ledgers_parts_add_up(finished: Path) -> None:
+    ledger = record.read(finished)["ledger"]
+    parts = account.parts(ledger)
+    assert sum(part.seconds for part in parts) == pytest.approx(ledger["total_s"], rel=1e-9)
+    assert {part.name: part.seconds for part in parts}["steady"] == pytest.approx(
+        ledger["steps"]["update"]["loop_s"] - ledger["steps"]["update"]["first_s"]
+    )
+    made = page.make(record.read(finished), [], [])
+    assert sum(row.percent for row in made.ledger) == pytest.approx(100)
+
+
+def test_the_command_that_repeats_the_run_is_quoted_for_a_shell() -> None:
+    described = {
+        "demo": "gan", "seed": 3, "steps_asked": 600, "data": {"source": "tfds"},
+        "config": {"batch_size": 64, "channels": [8, 16], "augment": False, "name": "a b; rm ~"},
+    }  # fmt: skip
+    assert shlex.split(page.repeat_command(described)) == [
+        "ecotour", "run", "gan", "--steps", "600", "--seed", "3", "--data", "tfds",
+        "--batch-size", "64", "--channels", "8", "16", "--no-augment", "--name", "a b; rm ~",
+    ]  # fmt: skip
+
+
+def test_no_name_is_ever_taken_for_html(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>"
+    run = make_run(tmp_path / "run", steps=40, demo=evil, names=(f"{evil}'\"&", "b"))
+    found = record.read(run)
+    found |= {
+        "summary": evil, "about": evil, "warnings": [evil], "nonfinite": [evil],
+        "notes": {evil: evil}, "config": {evil: evil}, "environment": {evil: [evil]},
+        "checks": [{"name": evil, "value": 1, "want": evil, "passed": True}], "run_dir": evil,
+    }  # fmt: skip
+    for name, exhibit in evil_exhibits(evil).items():
+        pictures._write_json(
+            run / "exhibits" / f"{slug(name)}_x.json",
+            {"of": None, "name": name, "step": None, "exhibit": _document(exhibit)},
+        )
+    for status in ("failed", "interrupted", "running", evil):
+        write_report(run, found | {"status": status, "error": evil})
+        shown, text = read(run)
+        assert not [tag for tag, _ in shown.tags if tag in ("script", "b:script")]
+        assert evil not in text
+        assert evil in shown.text
+    names = [path.name for path in (run / "exhibits").iterdir()]
+    assert all(re.fullmatch(r"[a-z0-9_.-]+", name) for name in names), names
+
+
+def evil_exhibits(evil: str) -> dict[str, Exhibit]:
+    return {
+        f"table {evil}": Table([evil], [[evil]], evil),
+        f"code {evil}": Code(evil, evil, language=evil),
+        f"film {evil}": Film(synthetic.digits(3), evil),
+        f"images {evil}": Images(synthetic.digits(3), evil, labels=[evil] * 3),
+    }
+
+
+def _document(exhibit: Exhibit) -> Any:
+    from ecotour.exhibit_json import to_json
+
+    return to_json(exhibit)
+
+
+def test_every_kind_of_exhibit_has_a_place(tmp_path: Path) -> None:
+    directory = record.RunDirectory.claim(tmp_path / "run", "zoo")
+    recorder = start(directory)
+    sink = Pictures(directory.path)
+    kinds = every_kind()
+    for event in synthetic.run(4):
+        recorder(event)
+        if type(event).__name__ == "Viewed":
+            sink(type(event)("update", event.step, kinds))  # type: ignore[union-attr, call-arg]
+    write_report(directory.path, recorder.record)
+    recorder.close()
+    directory.release()
+    shown, _ = read(directory.path)
+    for name, exhibit in kinds.items():
+        assert exhibit.caption in shown.text or exhibit.caption in _labels(shown), name
+    assert list((directory.path / "exhibits").glob("update-film-*.gif"))
+
+
+def _labels(shown: Page) -> str:
+    return " ".join(str(a.get("alt") or a.get("aria-label") or "") for _, a in shown.tags)
+
+
+@pytest.mark.parametrize("status", ["failed", "interrupted"])
+def test_a_run_that_broke_off_is_shown_as_far_as_it_came(tmp_path: Path, status: Any) -> None:
+    run = make_run(tmp_path / "my run", steps=60, status=status, until=0.5)
+    shown, _ = read(run)
+    assert "30 of 60" in shown.text
+    assert "no verdict" in shown.text
+    if status == "failed":
+        assert "The run failed. gan failed: ValueError: made up" in shown.text
+    else:
+        assert f"ecotour resume {shlex.quote(str(run))}" in shown.text
+
+
+def test_a_run_without_a_step_still_has_a_page(tmp_path: Path) -> None:
+    directory = record.RunDirectory.claim(tmp_path / "run", "gan")
+    recorder = start(directory)
+    recorder(next(iter(synthetic.run(10))))
+    directory.release()
+    assert write_report(directory.path, record.read(directory.path)) == []
+    shown, _ = read(directory.path)
+    assert "The run was not over when this page was written" in shown.text
+    assert "0 of 10" in shown.text
+    write_report(directory.path, {})
+    assert "unnamed run" in read(directory.path)[0].text
+
+
+def test_damage_is_named_and_the_rest_is_shown(finished: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(finished, tmp_path / "run")
+    (run / "exhibits" / "scores.json").write_bytes(b'{"of": null, "na')
+    (run / "exhibits" / "nearest.json").write_text('{"of":null,"name":"n","step":null,"exhibit":3}')
+    rows = (run / "metrics.jsonl").read_bytes().split(b"\n")
+    rows[3] = b"\x00\xff"
+    (run / "metrics.jsonl").write_bytes(b"\n".join(rows) + b'{"step": 9')
+    damaged = write_report(run, record.read(run))
+    assert len(damaged) == 3
+    shown, _ = read(run)
+    assert "scores.json" in shown.text
+    assert "line 4 is damaged" in shown.text
+    assert "digits of 10 000 samples" in shown.text or "digits of 10,000 samples" in shown.text
+
+
+def test_pictures_and_page_come_back_without_jax(finished: Path, tmp_path: Path) -> None:
+    run = shutil.copytree(finished, tmp_path / "moved")
+    before = (run / "exhibits" / "update-samples-00000600.png").read_bytes()
+    for path in {run / "report.html", *run.glob("exhibits/*.png"), *run.glob("exhibits/metrics-*")}:
+        path.unlink()
+    script = (
+        "import sys; sys.modules.update(jax=None, tensorflow=None, haiku=None)\n"
+        "from pathlib import Path; from ecotour import record; from ecotour.sinks import report\n"
+        "run = Path(sys.argv[1]); report.write_report(run, record.read(run))\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script, str(run)], capture_output=True, text=True,
+        check=False, env=os.environ | {"MPLBACKEND": "nonsense", "DISPLAY": ":99"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (run / "exhibits" / "update-samples-00000600.png").read_bytes() == before
+    assert (run / "exhibits" / "metrics-update.png").exists()
+    assert "Step 600." in read(run)[0].text
+
+
+def test_steps_that_share_their_metrics_are_compared(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", steps=20, names=("adam", "sgd"))
+    assert (run / "exhibits" / "metrics-across-steps.png").exists()
+    assert (run / "exhibits" / "metrics-adam.png").exists()
+    shown, _ = read(run)
+    assert "samples of adam" in shown.text
+    assert len([tag for tag, _ in shown.tags if tag == "svg"]) == 2 + 1, "compared, not repeated"
+
+
+def test_names_that_differ_only_in_signs_get_two_files(tmp_path: Path) -> None:
+    (tmp_path / "exhibits").mkdir()
+    sink = Pictures(tmp_path)
+    for name in ("a b", "a-b", "a/b", "../../b", "", "x" * 500, "CON", "ü"):
+        sink._store("of", name, 7, Code(name, name))
+    damaged: list[str] = []
+    stored = list(pictures.read_exhibits(tmp_path, damaged))
+    assert damaged == []
+    assert {one.name for one in stored} == {
+        "a b", "a-b", "a/b", "../../b", "", "x" * 500, "CON", "ü"
+    }  # fmt: skip
+    assert all(one.path.parent == tmp_path / "exhibits" for one in stored)
+    assert all(len(one.path.name) < 120 for one in stored)
+
+
+def test_moments_are_evenly_spaced() -> None:
+    assert spaced(list(range(17)), 6) == [0, 3, 6, 10, 13, 16]
+    assert spaced([1, 2], 6) == [1, 2]
+    assert spaced([], 6) == []
+
+
+@pytest.mark.parametrize(
+    ("shown", "wanted"),
+    [
+        (wording.number(None), "–"), (wording.number(float("nan")), "–"),
+        (wording.number(True), "yes"), (wording.number(12345), "12,345"),
+        (wording.number(0.000123456), "0.000123"), (wording.number(9.21349), "9.213"),
+        (wording.number(1e-9), "1e-09"), (wording.number("text"), "text"),
+        (wording.number(10.0), "10"), (wording.number(float("-inf")), "-∞"),
+        (wording.duration(0), "0 s"), (wording.duration(5e-5), "50 µs"),
+        (wording.duration(0.0412), "41.2 ms"), (wording.duration(59.97), "1 min 00 s"),
+        (wording.duration(3725), "1 h 02 min"), (wording.duration(None), "unknown"),
+        (wording.amount(6.21e9, "FLOP"), "6.21 GFLOP"), (wording.amount(-1, "FLOP"), "unknown"),
+        (wording.size(94_371_840), "90 MiB"), (wording.size(None), "unknown"),
+        (wording.share(0.0004, 1), "< 0.1%"), (wording.share(1, 0), "–"),
+    ],
+)  # fmt: skip
+def test_numbers_are_worded(shown: str, wanted: str) -> None:
+    assert shown == wanted
