@@ -90,7 +90,7 @@ class Agent:
 
     loss: Callable[[Experience], jax.Array]
     acts: Callable[[jax.Array, jax.Array], Any]
-    learning_rate: float = 6e-3
+    learning_rate: float = 1e-2
     epochs: int = 1
     older_every: int = 1
     acts_older: bool = False
