@@ -1,7 +1,7 @@
 """Part three: second derivatives, by Optax's utilities and by JAX's own.
 
-Optax 0.2.8 is the last release with `optax.second_order` (deprecated since 0.2.7, to be removed in
-0.2.9). It is a good place to see what such utilities are made of, and where one of them misleads.
+Optax deprecated its `second_order` utilities in 0.2.7 and will remove them in 0.2.9. They are a
+good place to see what such utilities are made of, and where one of them misleads.
 """
 
 # %% [markdown]
@@ -104,6 +104,12 @@ def relative_error(found: jax.Array, true: jax.Array) -> jax.Array:
     return jnp.abs(found - true).max() / jnp.abs(true).max()
 
 
+def hvp(vector: jax.Array, params: Any, pixels: jax.Array, label: jax.Array) -> jax.Array:
+    """Optax's product of the Hessian of `ridge_loss` with ``vector``: ``float32 [P]``."""
+    product = optax.second_order.hvp(ridge_loss, vector, params, pixels, label)
+    return ravel_pytree(product)[0]
+
+
 def init(key: jax.Array, batch: Any) -> Fit:
     """Weights from ``key``; no curvature seen yet."""
     params = regression.init(key, shrink(batch["image"][:1]))
@@ -130,7 +136,7 @@ def step(fit: Fit, batch: Any, key: jax.Array) -> tuple[Fit, dict[str, jax.Array
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         vector = jax.random.normal(key, flat.shape)
-        product = _hvp(vector, fit.params, pixels, label)
+        product = hvp(vector, fit.params, pixels, label)
         diagonal = optax.second_order.hessian_diag(ridge_loss, fit.params, pixels, label)
         fisher_of = lambda x, y: optax.second_order.fisher_diag(  # noqa: E731
             negative_log_likelihood, fit.params, x, y
@@ -139,7 +145,7 @@ def step(fit: Fit, batch: Any, key: jax.Array) -> tuple[Fit, dict[str, jax.Array
         of_batch = fisher_of(pixels, label)
         gradient, _ = ravel_pytree(jax.grad(ridge_loss)(fit.params, pixels, label))
         direction, _ = jax.scipy.sparse.linalg.cg(
-            lambda v: _hvp(v, fit.params, pixels, label), gradient, maxiter=20
+            lambda v: hvp(v, fit.params, pixels, label), gradient, maxiter=20
         )
 
     metrics = {
@@ -150,10 +156,6 @@ def step(fit: Fit, batch: Any, key: jax.Array) -> tuple[Fit, dict[str, jax.Array
         "fisher_diag of the batch, share of the truth": of_batch.sum() / fisher.sum(),
     }
     return Fit(unravel(flat - PART_OF_STEP * direction), diagonal, of_each), metrics
-
-
-def _hvp(vector: jax.Array, params: Any, pixels: jax.Array, label: jax.Array) -> jax.Array:
-    return ravel_pytree(optax.second_order.hvp(ridge_loss, vector, params, pixels, label))[0]
 
 
 STEP = ecotour.Step(init, step, steps=40, lower_is_better={"loss": True})

@@ -47,7 +47,7 @@ class Config:
     seeds: int = ecotour.flag(4, "models trained at once by each optimizer", at_least=2)
     batch_size: int = ecotour.flag(64, "images a step for each model", at_least=1)
     hidden: int = ecotour.flag(64, "hidden units of the classifier", at_least=1)
-    digit_steps: int = ecotour.flag(400, "steps of each optimizer on the digits", at_least=20)
+    digit_steps: int = ecotour.flag(400, "steps of each optimizer on the digits", at_least=100)
     surface_steps: int = ecotour.flag(500, "steps of each optimizer on a surface", at_least=1)
     clip: float = ecotour.flag(1.0, "DP-SGD: largest norm of one image's gradient", above=0)
     noise: float = ecotour.flag(1.0, "DP-SGD: noise on the sum, in units of the clip", above=0)
@@ -94,7 +94,8 @@ def notes() -> dict[str, str]:
         "privacy": "The smaller epsilon is what the accountant says of Poisson sampling, as most "
         "papers report it. The batches here are cut from a shuffled epoch, which is not that; the "
         "larger epsilon gives no credit for sampling (each image is seen at most once an epoch) "
-        "and holds for this run. Both are per model.",
+        "and holds for this run. Both are for the weights of one model; the training loss that is "
+        "reported here for teaching is not covered.",
     }
     if not curvature.AVAILABLE:
         said["second order"] = (

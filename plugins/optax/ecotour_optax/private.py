@@ -50,6 +50,7 @@ def trainer(*, hidden: int, seeds: int, steps: int, clip: float, noise: float) -
 
         each = jax.vmap(jax.value_and_grad(loss), in_axes=(None, 0, 0))
         values, gradients = each(params, image, label)
+        # what an update draws comes from the key in the state, not from the one given here
         updates, state = make(jax.random.key(0)).update(gradients, state, params)
         return optax.apply_updates(params, updates), state, values.mean()
 

@@ -20,7 +20,7 @@ import numpy as np
 
 import ecotour
 from ecotour.exhibits import Curves, Exhibit, Line, Table
-from ecotour_optax import digits
+from ecotour_optax import digits, quasi_newton
 
 TARGET = 0.9
 """The held-out accuracy that the optimizers race to."""
@@ -75,7 +75,8 @@ def table(results: Mapping[str, Mapping[str, Any]]) -> Table:
         rows,
         "Mean, lowest and highest test accuracy over the seeds; steps and time (of all seeds "
         "together) until the mean held-out accuracy reaches the target, empty if never; bytes "
-        "that the optimizer keeps for one model beside its weights.",
+        "that the optimizer keeps for one model beside its weights. The steps of L-BFGS include "
+        f"the {quasi_newton.POOLED} in which it gathers its pool of images, its bytes do not.",
     )
 
 
@@ -88,11 +89,12 @@ def curves(outcome: ecotour.Outcome, trained: Mapping[str, Any]) -> dict[str, Ex
             continue
         steps = history["loss"].steps
         # only where it was measured anew; at the steps between, the last value was repeated
-        looked = (steps % digits.EVERY == 0) & (steps > 0)
+        looked = steps % digits.EVERY == 0
 
         def band(metric: str, x: Any, looked: Any = looked, history: Any = history) -> Line:
-            parts = [history[metric + end].values[looked] for end in ("", ", lowest", ", highest")]
-            return Line(x[looked], *parts)
+            kept = looked & (x > 0)  # while L-BFGS gathers its pool it differentiates nothing
+            parts = [history[metric + end].values[kept] for end in ("", ", lowest", ", highest")]
+            return Line(x[kept], *parts)
 
         by_step[name] = band("held-out accuracy", steps)
         by_image[name] = band("held-out accuracy", history["images differentiated"].values)

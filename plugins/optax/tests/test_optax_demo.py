@@ -55,7 +55,7 @@ def signature(tree: Any) -> Any:
     ]
 
 
-PROGRAM = demo.build(demo.Config(seeds=2, batch_size=4, hidden=3, digit_steps=20, surface_steps=5))
+PROGRAM = demo.build(demo.Config(seeds=2, batch_size=4, hidden=3, digit_steps=100, surface_steps=5))
 
 
 @pytest.mark.parametrize("name", PROGRAM.steps)
@@ -72,7 +72,7 @@ def test_every_state_keeps_its_signature(name: str) -> None:
 
 
 def test_an_untrained_run_passes_no_check() -> None:
-    config = demo.Config(seeds=2, batch_size=4, hidden=3, digit_steps=20, surface_steps=5)
+    config = demo.Config(seeds=2, batch_size=4, hidden=3, digit_steps=100, surface_steps=5)
     batch = a_batch(8)
     with lenient(), jax.disable_jit():
         states = {name: step.init(KEY, batch) for name, step in PROGRAM.steps.items()}
@@ -420,7 +420,7 @@ def test_curvature_against_the_closed_forms_of_softmax_regression() -> None:
     assert float(share) < 0.5
     vector = np.random.default_rng(0).normal(size=500)
     with pytest.warns(DeprecationWarning, match="0.2.9"):
-        product = curvature._hvp(jnp.asarray(vector, jnp.float32), fit.params, pixels, label)
+        product = curvature.hvp(jnp.asarray(vector, jnp.float32), fit.params, pixels, label)
     np.testing.assert_allclose(product, ridged @ vector, rtol=1e-3, atol=1e-5)
     for name in ("hvp error", "hessian_diag error", "fisher_diag error, by example"):
         assert float(metrics[name]) < 1e-4
