@@ -2,7 +2,8 @@
 
 Two phases: `find` reads nothing but the metadata of installed distributions, so it imports no
 plugin and no JAX; `load` imports the one plugin that was asked for. Whatever is wrong with a
-plugin is contained: it is reported as broken, with the reason, and all else works.
+plugin is contained: it is reported as broken, with the reason, and all else works. (An endless
+loop or an abort at import cannot be contained, which is why only the asked-for one is imported.)
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ecotour.errors import PluginError, UnknownNameError, UsageError
 
 if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
     from ecotour.demo import Demo
 
 GROUP = "ecotour.demos"
@@ -25,7 +28,22 @@ DISABLE_VARIABLE = "ECOTOUR_DISABLE"
 FILE = "file"
 """The version of a demo that is a plain file."""
 
+SEARCH: list[str] | None = None
+"""Where to look for distributions; on ``sys.path``, if ``None``. (For the test kit.)"""
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""What a demo may be called."""
+
 EntryStatus: TypeAlias = Literal["ok", "disabled", "incompatible", "broken"]
+
+
+class LoadError(PluginError):
+    """A plugin that cannot be loaded. ``finding`` is what ``ecotour check`` calls the fault."""
+
+    def __init__(self, finding: str, message: str) -> None:
+        """Say ``message``."""
+        super().__init__(message)
+        self.finding = finding
 
 
 @dataclass(frozen=True)
@@ -71,9 +89,7 @@ def find(disable: Iterable[str] = ()) -> list[Entry]:
             if name in off:
                 entry = replace(entry, status="disabled", reason="disabled by the user")
             elif entry.status == "ok" and len(providers) > 1:
-                names = " and ".join(e.provenance for e in providers)
-                reason = f"provided by {names}: uninstall one, or choose with --provider"
-                entry = replace(entry, status="broken", reason=reason)
+                entry = replace(entry, status="broken", reason=_contested(providers))
             found.append(entry)
     return found
 
@@ -95,7 +111,7 @@ def pick(name: str, disable: Iterable[str] = (), provider: str | None = None) ->
         if not chosen:
             raise UnknownNameError("provider", provider, {e.distribution for e in named})
         entry = chosen[0]
-        if entry.status == "broken" and len(named) > 1:
+        if len(chosen) == 1 and entry.reason == _contested(named):
             entry = replace(entry, status="ok", reason="")
     else:
         entry = named[0]
@@ -116,9 +132,12 @@ def load(entry: Entry) -> Demo:
 
     try:
         module = importlib.import_module(entry.module)
-    except (Exception, SystemExit) as error:
-        raise PluginError(
-            f"demo {entry.name!r} ({entry.provenance}) cannot be imported: {_cause(error)}"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise LoadError(
+            "import-fails",
+            f"demo {entry.name!r} ({entry.provenance}) cannot be imported: {_cause(error)}",
         ) from error
     return demo_of(module, f"demo {entry.name!r} ({entry.provenance})")
 
@@ -146,12 +165,18 @@ def load_file(path: Path) -> tuple[Entry, Demo]:
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
-    sys.path.insert(0, str(path.resolve().parent))
+    directory = str(path.resolve().parent)
+    if directory not in sys.path:  # so that it can import its neighbours
+        sys.path.insert(0, directory)
     try:
         loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[module_name]
-        raise PluginError(f"{path} cannot be imported: {_cause(error)}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        sys.modules.pop(module_name, None)
+        raise LoadError(
+            "import-fails", f"{path} cannot be imported: {_cause(error)}"
+        ) from error
     return entry, demo_of(module, str(path))
 
 
@@ -174,7 +199,9 @@ def demo_of(module: ModuleType, what: str) -> Demo:
         manager.check_pending()
     except pluggy.PluginValidationError as error:
         # pluggy leaves such a plugin half registered; the manager is dropped with it
-        raise PluginError(f"{what}: {' '.join(str(error).split())}") from error
+        message = " ".join(str(error).split())
+        finding = "hook-misspelt" if "unknown hook" in message else "hook-signature"
+        raise LoadError(finding, f"{what}: {message}") from error
     if not manager.hook.ecotour_demo.get_hookimpls():
         unmarked = hasattr(module, "ecotour_demo")
         mend = (
@@ -182,46 +209,74 @@ def demo_of(module: ModuleType, what: str) -> Demo:
             if unmarked
             else "define a function ecotour_demo() marked with @ecotour.hookimpl"
         )
-        raise PluginError(f"{what} has no hook: {mend}")
+        finding = "hook-unmarked" if unmarked else "hook-missing"
+        raise LoadError(finding, f"{what} has no hook: {mend}")
     try:
         demo = manager.hook.ecotour_demo()
-    except (Exception, SystemExit) as error:
-        raise PluginError(f"{what}: its hook ecotour_demo failed: {_cause(error)}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise LoadError(
+            "hook-fails", f"{what}: its hook ecotour_demo failed: {_cause(error)}"
+        ) from error
     if not isinstance(demo, Demo):
-        raise PluginError(
-            f"{what}: its hook ecotour_demo returned {type(demo).__name__}, not ecotour.Demo"
+        raise LoadError(
+            "hook-returns",
+            f"{what}: its hook ecotour_demo returned {type(demo).__name__}, not ecotour.Demo",
         )
     return demo
 
 
-def _announced() -> Iterator[Entry]:
+def _announced(group: str = GROUP) -> Iterator[Entry]:
     """Entries as they stand in the metadata, each distribution once, each with its own status."""
     from importlib import metadata
 
     seen = set()
-    for distribution in metadata.distributions():
-        if f"[{GROUP}]" not in (distribution.read_text("entry_points.txt") or ""):
-            continue
-        headers = _headers(distribution.read_text("METADATA") or "")
-        name = headers.get("Name", ["unknown"])[0]
-        version = headers.get("Version", ["unknown"])[0]
-        if _canonical(name) in seen:  # an earlier place on the path hides this one
-            continue
-        seen.add(_canonical(name))
-        misfit = _misfit(headers.get("Requires-Dist", []))
-        for point in distribution.entry_points:
-            if point.group != GROUP:
+    places: dict[str, Any] = {} if SEARCH is None else {"path": SEARCH}
+    for distribution in metadata.distributions(**places):
+        try:
+            if f"[{group}]" not in (distribution.read_text("entry_points.txt") or ""):
                 continue
-            entry = Entry(point.name, name, version, point.module)
-            if misfit:
-                entry = replace(entry, status="incompatible", reason=misfit)
-            elif not _exists(point.module):
-                reason = (
-                    f"{name} announces module {point.module!r}, which is not there: "
-                    f"reinstall or uninstall {name}"
-                )
-                entry = replace(entry, status="broken", reason=reason)
-            yield entry
+        except (OSError, ValueError):  # somebody else's distribution, damaged
+            continue
+        name, entries = _entries(distribution, group)
+        if _canonical(name) not in seen:  # else an earlier place on the path hides this one
+            seen.add(_canonical(name))
+            yield from entries
+
+
+def _entries(distribution: Distribution, group: str) -> tuple[str, list[Entry]]:
+    """A distribution's name, and what it announces in ``group``."""
+    try:
+        headers = _headers(distribution.read_text("METADATA") or "")
+    except (OSError, ValueError):
+        headers = {}
+    folder = Path(str(getattr(distribution, "_path", "unknown"))).name
+    name = headers.get("Name", [folder])[0]
+    version = headers.get("Version", ["unknown"])[0]
+    try:
+        points = {(p.name, p.module) for p in distribution.entry_points if p.group == group}
+    except Exception as error:  # noqa: BLE001 - the file may hold anything
+        reason = f"its entry_points.txt cannot be read: {_cause(error)}: reinstall {name}"
+        return name, [Entry(name, name, version, "", "broken", reason)]
+    misfit = _misfit(headers.get("Requires-Dist", []))
+    found = []
+    for point, module in sorted(points):
+        entry = Entry(point, name, version, module)
+        if not NAME.fullmatch(point):
+            reason = f"{name} announces {point!r}, which cannot be typed: letters, digits and . _ -"
+            # and neither can it be printed as it is
+            entry = replace(entry, name=repr(point)[1:-1], status="broken", reason=reason)
+        elif misfit:
+            entry = replace(entry, status="incompatible", reason=misfit)
+        elif not _exists(module):
+            reason = (
+                f"{name} announces module {module!r}, which is not there: "
+                f"reinstall or uninstall {name}"
+            )
+            entry = replace(entry, status="broken", reason=reason)
+        found.append(entry)
+    return name, found
 
 
 def _headers(text: str) -> dict[str, list[str]]:
@@ -249,6 +304,8 @@ def _misfit(requires: list[str]) -> str:
             requirement = Requirement(line)
         except InvalidRequirement:
             return f"its requirement {line!r} cannot be read"
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
         if not requirement.specifier.contains(__version__, prereleases=True):
             return f"it needs ecotour {requirement.specifier}, and this is {__version__}"
     return ""
@@ -260,8 +317,18 @@ def _exists(module: str) -> bool:
 
     try:
         return importlib.util.find_spec(module.partition(".")[0]) is not None
-    except (ImportError, ValueError):
+    except (ImportError, ValueError, AttributeError):
         return False
+
+
+def _contested(providers: list[Entry]) -> str:
+    """Why none of several providers of one name wins."""
+    ordered = sorted(providers, key=lambda entry: (entry.distribution, entry.module))
+    names = " and ".join(f"{e.provenance} ({e.module})" for e in ordered)
+    if len({_canonical(e.distribution) for e in ordered}) == 1:
+        return f"announced twice, by {names}: its author must take one away"
+    names = " and ".join(e.provenance for e in ordered)
+    return f"provided by {names}: uninstall one, or choose with --provider"
 
 
 def _canonical(name: str) -> str:
