@@ -6,6 +6,7 @@ does not match is refused in one line that says what was found and what is neede
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -107,7 +108,14 @@ def find(
         return thaw(saved, template, reshaped=bool(saved.about.get("reshaped")))
 
     return Continuation(
-        Resume(done, restore, history, elapsed_s, record.get("ledger") or {}, log_every),
+        Resume(
+            done,
+            restore,
+            history,
+            elapsed_s,
+            copy.deepcopy(record.get("ledger") or {}),  # the record goes on to change its own
+            log_every,
+        ),
         {of: bool(saved.about.get("reshaped")) for of, saved in chosen.items()},
         next((saved.about.get("data") or {} for saved in chosen.values()), {}),
         tuple(remarks),

@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -181,7 +182,10 @@ def launch(workdir: Path, arguments: list[str], *, fork: bool) -> Child:
             from ecotour import cli
 
             code = cli.main(arguments)
+        except BaseException:
+            traceback.print_exc()
         finally:
+            sys.stderr.flush()
             os._exit(code)
     return Child(pid, arguments, log)
 

@@ -19,7 +19,7 @@ from ecotour import exhibits
 class Config:
     """Every kind of flag."""
 
-    rate: float = ecotour.flag(0.05, "of Adam", above=0)
+    rate: float = ecotour.flag(0.05, "of descent", above=0)
     sizes: tuple[int, ...] = ecotour.flag((3, 4), "of the parameters", at_least=1)
     shifted: bool = ecotour.flag(True, "whether the line has an offset")
     word: str = ecotour.flag("plain words", "for nothing")
@@ -38,8 +38,8 @@ class State(NamedTuple):
 
 
 def build(config: Config) -> ecotour.Program:
-    """Fit a line with Adam and some noise, twice."""
-    transformation = optax.adam(config.rate)
+    """Fit a line with momentum and some noise, twice."""
+    transformation = optax.chain(optax.clip(5.0), optax.trace(0.9), optax.scale(-config.rate))
 
     def init(key: jax.Array, batch: Any) -> State:
         params = {"layer/~/w": jax.random.normal(key, config.sizes), "empty": jnp.zeros((0, 2))}
