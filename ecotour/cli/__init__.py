@@ -22,6 +22,9 @@ COMMANDS = {
     "run": "compile, run, time, save, judge and report a demo",
     "resume": "go on with a run that was broken off, or make it longer",
     "report": "the summary and the page of a run",
+    "record": "run a demo and keep what the documentation shows of it",
+    "drift": "whether the recorded demos still do what the documentation shows",
+    "export": "a run, or a recorded demo, as a Markdown page or a notebook",
     "doctor": "versions, devices, caches; what is missing and how to get it",
 }
 
@@ -81,7 +84,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     arguments, rest = parser.parse_known_args(argv)
     if arguments.command is None:
         raise UsageError("which command? see `ecotour --help`")
-    if rest and arguments.command != "run":
+    if rest and arguments.command not in ("run", "record"):
         flags = [o for a in commands.choices[arguments.command]._actions for o in a.option_strings]
         if rest[0].startswith("-"):
             raise UnknownNameError("flag", rest[0], flags)
@@ -107,7 +110,7 @@ def make_parser() -> tuple[_Parser, argparse._SubParsersAction[_Parser]]:
         )
         for name, help in COMMANDS.items()
     }
-    for name in ("list", "show", "run", "resume"):
+    for name in ("list", "show", "run", "resume", "record", "drift", "export"):
         made[name].add_argument(
             "--disable",
             metavar="NAME",
@@ -115,7 +118,7 @@ def make_parser() -> tuple[_Parser, argparse._SubParsersAction[_Parser]]:
             default=[],
             help="treat this demo as not installed; may be given again",
         )
-    for name in ("show", "run"):
+    for name in ("show", "run", "record"):
         made[name].add_argument("demo", metavar="DEMO", help="a demo's name, or a FILE.py")
         made[name].add_argument(
             "--provider",
@@ -129,6 +132,7 @@ def make_parser() -> tuple[_Parser, argparse._SubParsersAction[_Parser]]:
             "--json", action="store_true", help="one JSON document on stdout, all else on stderr"
         )
     _add_run_flags(made["run"])
+    _add_docs_flags(made["record"], made["drift"], made["export"])
     resume = made["resume"]
     resume.add_argument("--steps", type=_steps, metavar="N", help="the new total, not what is left")
     resume.add_argument("--strict", action="store_true", help="exit 3 if a check does not pass")
@@ -171,6 +175,44 @@ def _add_run_flags(run: argparse.ArgumentParser) -> None:
     )
     run.add_argument("--strict", action="store_true", help="exit 3 if a check does not pass")
     run.add_argument("--quiet", action="store_true", help="print warnings only")
+
+
+def _add_docs_flags(
+    record: argparse.ArgumentParser, drift: argparse.ArgumentParser, export: argparse.ArgumentParser
+) -> None:
+    for one in (record, drift, export):
+        one.add_argument(
+            "--records",
+            metavar="DIR",
+            default="docs/records",
+            help="where the records lie, one directory a demo (default: docs/records)",
+        )
+    for one in (record, drift):
+        one.add_argument(
+            "--time-limit", type=_steps, metavar="S", default=3600,
+            help="seconds that a run may take (default: 3600)",
+        )  # fmt: skip
+        one.add_argument(
+            "--memory-limit", type=_steps, metavar="MIB", default=8192,
+            help="MiB that a run may have resident, where the system tells (default: 8192)",
+        )  # fmt: skip
+    record.add_argument("--from", dest="source", metavar="RUN", help="keep this finished run")
+    record.add_argument("--steps", type=_steps, metavar="N", help="by default the demo decides")
+    record.add_argument("--seed", type=_seed, metavar="N", help="from which all keys come")
+    record.add_argument(
+        "--data", choices=("auto", "embedded", "tfds"), default="embedded",
+        help="which digits; the embedded ones are the same everywhere (default: embedded)",
+    )  # fmt: skip
+    record.add_argument("--quiet", action="store_true", help="print warnings only")
+    drift.add_argument("demos", metavar="DEMO", nargs="*", help="which; by default all")
+    drift.add_argument("--quick", action="store_true", help="10 steps of each, no verdict")
+    drift.add_argument("--steps", type=_steps, metavar="N", help="so many steps, no verdict")
+    drift.add_argument(
+        "--sources", action="store_true", help="run nothing: compare source, flags and shapes only"
+    )
+    export.add_argument("what", metavar="RUN|DEMO", help="a run's directory, or a recorded demo")
+    export.add_argument("--to", choices=("markdown", "notebook"), required=True, help="the form")
+    export.add_argument("--out", metavar="DIR", help="where, new or empty (default: ./DEMO-FORM)")
 
 
 def _steps(text: str) -> int:

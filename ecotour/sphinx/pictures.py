@@ -1,0 +1,67 @@
+"""What a demo showed, as nodes: drawings in the page's own colours, pixels as images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from ecotour import wording
+from ecotour.records import Record, Shown
+from ecotour.sphinx import tables
+
+
+class Pictures:
+    """Makes figures of the exhibits of one record."""
+
+    def __init__(self, directive: SphinxDirective, record: Record) -> None:
+        """Make them for the page that ``directive`` stands on."""
+        self._directive, self._record = directive, record
+
+    def figure(self, one: Shown, caption: str | None = None) -> nodes.Node:
+        """One exhibit with its caption; a table stays a table, and code stays code."""
+        words = one.caption if caption is None else caption
+        if one.table is not None:
+            return nodes.container(
+                "", tables.exhibit(one.table), nodes.caption("", words), classes=["ecotour-exhibit"]
+            )
+        if one.code is not None:
+            block = nodes.literal_block(one.code, one.code, language=one.language)
+            return nodes.container(
+                "", block, nodes.caption("", words), classes=["ecotour-exhibit"]
+            )
+        classes = ["ecotour-figure", *(["ecotour-pixels"] if one.pixelated else [])]
+        return nodes.figure("", self.picture(one), nodes.caption("", words), classes=classes)
+
+    def picture(self, one: Shown) -> nodes.Node:
+        """The picture alone."""
+        if str(one.file).endswith(".svg"):
+            # in the page itself, where it sees the page's colours
+            return nodes.raw("", self._record.picture(one).decode("utf-8"), format="html")
+        from ecotour.sphinx.demo import relative
+
+        address = relative(self._directive, self._record.path / str(one.file))
+        return nodes.image("", uri=address, alt=one.caption)
+
+    def beside(self, shown: Sequence[Shown]) -> nodes.Node:
+        """Figures side by side where there is room."""
+        return nodes.container("", *map(self.figure, shown), classes=["ecotour-beside"])
+
+    def over_time(self, shown: Sequence[Shown]) -> list[nodes.Node]:
+        """Each thing that was shown along the way: earlier moments small, the last one large."""
+        series: dict[tuple[str | None, str], list[Shown]] = {}
+        for one in shown:
+            series.setdefault((one.of, one.name), []).append(one)
+        found: list[nodes.Node] = []
+        for moments in series.values():
+            *earlier, last = moments
+            if earlier:
+                small = [self.figure(one, _when(one)) for one in earlier]
+                found.append(nodes.container("", *small, classes=["ecotour-moments"]))
+            found.append(self.figure(last, f"{_when(last)}: {last.caption}" if earlier else None))
+        return found
+
+
+def _when(one: Shown) -> str:
+    return f"After step {wording.number(one.step)}" if one.step else "Before the first step"
