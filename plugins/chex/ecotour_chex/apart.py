@@ -22,9 +22,9 @@ from jax.experimental import checkify
 
 from ecotour_chex import museum
 from ecotour_chex.demo import Config
-from ecotour_chex.faults import FAULTS, PADDED_STEP, SIDE_EFFECT, WRONG_MEAN, Fault
+from ecotour_chex.faults import FAULTS, SIDE_EFFECT, WRONG_MEAN
 from ecotour_chex.tools import APART, Make, Tool, visits_by_variant
-from ecotour_chex.visit import on_devices
+from ecotour_chex.visit import PADDED_STEP, Fault, on_devices
 
 
 # %% The same check as chexify's, as JAX's own documentation does it: jit on the outside

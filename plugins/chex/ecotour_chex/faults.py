@@ -1,60 +1,22 @@
 """The exhibits: eleven ways to spoil a correct training step, each by replacing one piece of it.
 
 A fault is a few lines that look right. What stands in ``demo.Training`` is the piece as it should
-be; what stands here is the same piece with the mistake. ``claimed_by`` names the tool whose job it
-is to notice, ``at`` the first step at which it can.
+be; what stands here is the same piece with the mistake. What the fields of an exhibit mean stands
+with `visit.Fault`.
 """
 
-# %% What an exhibit consists of
+# %%
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-VISIT_STEPS = 5
-"""Steps of a visit with a tool: the last claim is at step 4."""
-
-PADDED_STEP = 3
-"""The batch of this step has fewer examples than the others; the rest has weight 0."""
-
-BLANK_STEP = 4
-"""The batch of this step holds an example whose features are all zero."""
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One exhibit.
-
-    Attributes:
-        name: What it is called on the label.
-        symptom: What its owner would see, in plain words.
-        pieces: Makes the pieces that replace the correct ones. A function, because one of the
-            faults has a memory and needs a fresh one for each visit.
-        claimed_by: The tool that must catch it.
-        at: The step at which that tool must catch it.
-        measured: What `measure` counts; more is worse.
-        measure: From a `visit.Visit` without any tool to the symptom as a number.
-        beyond: A visit shows the symptom if the number is at least this; the clean run is below.
-        context: JAX settings that this fault needs, in force during its visit alone.
-        steps: How long it takes until the symptom shows.
-    """
-
-    name: str
-    symptom: str
-    pieces: Callable[[], Mapping[str, Any]]
-    claimed_by: str
-    at: int
-    measured: str
-    measure: Callable[[Any], float]
-    beyond: float
-    context: Callable[[], AbstractContextManager[Any]] = nullcontext
-    steps: int = VISIT_STEPS
+from ecotour_chex.visit import BLANK_STEP, PADDED_STEP, VISIT_STEPS, Fault
 
 
 def programs(visit: Any) -> float:

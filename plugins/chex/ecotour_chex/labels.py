@@ -12,9 +12,10 @@ import numpy as np
 
 from ecotour import exhibits
 from ecotour_chex.apart import BY_HAND, SPREAD, TESTED, VARIANTS
-from ecotour_chex.faults import FAULTS, Fault
-from ecotour_chex.museum import CAUGHT, ROWS, SILENT, STOPPED, as_text
+from ecotour_chex.faults import FAULTS
+from ecotour_chex.museum import CAUGHT, ROWS, STOPPED, as_text
 from ecotour_chex.tools import APART, HERE, TOOLS
+from ecotour_chex.visit import VISIT_STEPS, Fault
 
 COLUMNS = [tool.name for tool in TOOLS]
 
@@ -36,16 +37,22 @@ def whole_matrix(museum: Any, apart: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def heat_map(kind: np.ndarray, at: np.ndarray) -> exhibits.Heatmap:
     """Which tool catches which fault, and at which step."""
-    words = {SILENT: "", STOPPED: "stopped {}", CAUGHT: "step {}"}
+
+    def cell(kind: int, step: int) -> str:
+        if kind == CAUGHT:
+            return f"step {step}" if step <= VISIT_STEPS else "at end"
+        return "crash" if kind == STOPPED else ""
+
     cells = [
-        [words[k].format(step) for k, step in zip(*row, strict=True)]
+        [cell(*found) for found in zip(*row, strict=True)]
         for row in zip(kind.tolist(), at.tolist(), strict=True)
     ]
     return exhibits.Heatmap(
         values=kind / CAUGHT,
         caption=(
-            "Each fault with each tool, tried: bright where the tool caught it, with the step; "
-            "“stopped” where the program broke off by itself; dark where nobody noticed."
+            "Each fault with each tool, tried. A step: the tool caught the fault there. “crash”: "
+            "the program broke off by itself. “at end”: only when the loop was over. Empty: nothing "
+            "was noticed."
         ),
         row_names=[title(fault) for fault in ROWS],
         column_names=COLUMNS,
@@ -69,14 +76,14 @@ def symptoms(museum: Any) -> exhibits.Table:
 
 
 def costs(here: np.ndarray, apart: np.ndarray) -> exhibits.Table:
-    """Median time of a step without and with each guard."""
+    """Median time of a step, and the median of what each guard adds."""
     names = [tool.name for tool in (*HERE, *APART, BY_HAND)]
     rows = [
-        (name, 1e3 * bare, 1e3 * guarded, 1e3 * (guarded - bare), guarded / bare)
-        for name, (bare, guarded) in zip(names, np.concatenate([here, apart]), strict=True)
+        (name, 1e3 * bare, 1e3 * added, (bare + added) / bare)
+        for name, (bare, added) in zip(names, np.concatenate([here, apart]), strict=True)
     ]
     return exhibits.Table(
-        columns=("guard", "without, µs", "with, µs", "cost a step, µs", "times slower"),
+        columns=("guard", "bare step, µs", "cost of the guard, µs", "times slower"),
         rows=rows,
         caption=(
             "What each guard costs per step of this very small training (medians; the two took "

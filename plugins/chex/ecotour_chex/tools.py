@@ -26,6 +26,10 @@ Make: TypeAlias = Callable[[], Any]
 """Makes a `demo.Training`, fresh each time."""
 
 
+def nobody(old: Moment, new: Moment) -> None:
+    """Nobody looks on."""
+
+
 def no_pieces(make: Make) -> dict[str, Any]:
     """Nothing in the training is replaced."""
     return {}
@@ -239,7 +243,7 @@ def keys_used_once(make: Make) -> dict[str, Any]:
 
 # %% In the order of the tour
 TOOLS: tuple[Tool, ...] = (
-    Tool("no tool", raises=()),
+    Tool("no tool", watch=nobody),
     Tool("assert_shape", shape_of_predictions),
     Tool("assert_trees_all_equal_dtypes", watch=dtypes_of_state),
     Tool("assert_trees_all_equal_structs", watch=structure_of_state),

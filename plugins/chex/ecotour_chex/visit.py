@@ -1,4 +1,4 @@
-"""A visit to an exhibit: a small training loop in plain Python, and what it noticed.
+"""An exhibit and a visit to it: a small training loop in plain Python, and what it noticed.
 
 The loop is what anybody would write around a step: a key for each step, a call, and a look at how
 far the parameters moved. Whatever an exception stops is recorded with the number of the step.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
@@ -19,9 +20,51 @@ import numpy as np
 
 from ecotour_chex.demo import draw_noise
 
+# %% What an exhibit consists of
 DEVICES = 4
 
 
+VISIT_STEPS = 5
+"""Steps of a visit with a tool: the last claim is at step 4."""
+
+PADDED_STEP = 3
+"""The batch of this step has fewer examples than the others; the rest has weight 0."""
+
+BLANK_STEP = 4
+"""The batch of this step holds an example whose features are all zero."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One exhibit.
+
+    Attributes:
+        name: What it is called on the label.
+        symptom: What its owner would see, in plain words.
+        pieces: Makes the pieces that replace the correct ones. A function, because one of the
+            faults has a memory and needs a fresh one for each visit.
+        claimed_by: The tool that must catch it.
+        at: The step at which that tool must catch it.
+        measured: What `measure` counts; more is worse.
+        measure: From a `Visit` without any tool to the symptom as a number.
+        beyond: A visit shows the symptom if the number is at least this; the clean run is below.
+        context: JAX settings that this fault needs, in force during its visit alone.
+        steps: How long it takes until the symptom shows.
+    """
+
+    name: str
+    symptom: str
+    pieces: Callable[[], Mapping[str, Any]]
+    claimed_by: str
+    at: int
+    measured: str
+    measure: Callable[[Any], float]
+    beyond: float
+    context: Callable[[], AbstractContextManager[Any]] = nullcontext
+    steps: int = VISIT_STEPS
+
+
+# %% A visit
 class Moment(NamedTuple):
     """What a watching tool sees: the state on one side of a step, and the key that was used."""
 
@@ -44,6 +87,7 @@ class Visit:
     state: Any = None
     noises: list[np.ndarray] = field(default_factory=list)
     objections: dict[str, tuple[int, str]] = field(default_factory=dict)
+    path: float = 0.0
     error: Exception | None = None
 
     @property
@@ -97,25 +141,22 @@ class Visit:
         """
         import chex
 
-        from ecotour_chex.faults import PADDED_STEP
-
         with chex.fake_pmap():
             return missed_by_devices(self.training, self.batches[PADDED_STEP - 1])
 
 
-def length(tree: Any) -> jax.Array:
-    """float32 []: the Euclidean length of all arrays in a tree together."""
-    return jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(tree)))
+def moved(before: Any, after: Any) -> float:
+    """Euclidean distance of the weights on the two sides of a step."""
+    old, new = (np.asarray(state["params"]["weights"]) for state in (before, after))
+    return float(np.linalg.norm(new - old))
 
 
 def missed_by_devices(training: Any, batch: Any) -> float:
     """How far the update on devices is from the one on a single device, in % of the latter."""
-    state, noise = training.begin(), jnp.zeros(4, jnp.float32)
-    one = training.step()(state, batch, noise)[0]["params"]
-    many = on_devices(training)(state, batch, noise)["params"]
-    update = jax.tree.map(jnp.subtract, one, state["params"])
-    missed = jax.tree.map(lambda a, b: a[0] - b, many, one)
-    return 100.0 * float(length(missed)) / float(length(update))
+    start, noise = training.begin(), jnp.zeros(4, jnp.float32)
+    one, _ = training.step()(start, batch, noise)
+    many = jax.tree.map(lambda x: x[0], on_devices(training)(start, batch, noise))
+    return 100.0 * moved(one, many) / moved(start, one)
 
 
 def visit(
@@ -148,8 +189,7 @@ def visit(
                         watch(before, after)
                     except AssertionError as error:
                         report.objections.setdefault(name, (report.done + 1, str(error)))
-                # the loop looks back: how far did the parameters move?
-                length(jax.tree.map(jnp.subtract, state["params"], before.state["params"]))
+                report.path += moved(before.state, state)  # the loop looks back
                 report.noises.append(np.asarray(noise))
                 report.state, report.done, before = state, report.done + 1, after
             training.farewell(call)
