@@ -1,0 +1,87 @@
+"""What only this site needs: the reference of the commands, and the diagram of the layers."""
+
+from __future__ import annotations
+
+import argparse
+import html
+from typing import Any
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from ecotour.cli import COMMANDS, make_parser
+from ecotour.sphinx import tables
+
+
+class Commands(SphinxDirective):
+    """``house-commands``: every command with its arguments and flags, from the parser itself."""
+
+    def run(self) -> list[nodes.Node]:
+        """Make a section for each command."""
+        _, commands = make_parser()
+        return [self._command(name, commands.choices[name]) for name in COMMANDS]
+
+    def _command(self, name: str, parser: argparse.ArgumentParser) -> nodes.section:
+        title = f"ecotour {name}"
+        usage = parser.format_usage().removeprefix("usage: ").strip()
+        section = nodes.section("", nodes.title(title, title), names=[title])
+        section += nodes.paragraph("", (parser.description or "").rstrip())
+        section += nodes.literal_block(usage, usage, language="text")
+        rows = [
+            (nodes.literal("", invocation(action)), action.help or "")
+            for action in parser._actions
+            if action.dest != "help"
+        ]
+        section += nodes.container("", tables.table(("", ""), rows), classes=["ecotour"])
+        self.state.document.note_implicit_target(section, section)
+        return section
+
+
+def invocation(action: argparse.Action) -> str:
+    """How an argument is written, as the help has it."""
+    value = action.metavar or ("{" + "|".join(map(str, action.choices)) + "}" if action.choices else "")
+    if not action.option_strings:
+        return str(value or action.dest)
+    return " ".join(filter(None, [", ".join(action.option_strings), str(value or "")]))
+
+
+class Layers(SphinxDirective):
+    """``house-layers``: one line a layer, ``title: module, module``; ``|`` parts what is apart.
+
+    A module may import from its own box and from lower lines, never from above nor from beside
+    itself. A test reads the same lines and holds the code to them.
+    """
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """Draw the layers from top to bottom."""
+        rows = []
+        for layer in read_layers(list(self.content)):
+            boxes = "".join(
+                f"<div><b>{html.escape(title)}</b><span>{html.escape(', '.join(modules))}</span></div>"
+                for title, modules in layer
+            )
+            rows.append(f'<div class="house-layer">{boxes}</div>')
+        arrow = '<div class="house-down" aria-hidden="true">↓</div>'
+        text = f'<div class="house-layers">{arrow.join(rows)}</div>'
+        return [nodes.raw("", text, format="html")]
+
+
+def read_layers(lines: list[str]) -> list[list[tuple[str, list[str]]]]:
+    """Each line as its boxes: title and modules."""
+    layers = []
+    for line in lines:
+        if line.strip():
+            boxes = [box.partition(":") for box in line.split("|")]
+            layers.append(
+                [(t.strip(), [m.strip() for m in names.split(",")]) for t, _, names in boxes]
+            )
+    return layers
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Add the directives."""
+    app.add_directive("house-commands", Commands)
+    app.add_directive("house-layers", Layers)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
