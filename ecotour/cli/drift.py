@@ -44,7 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _compare(old: Record, arguments: argparse.Namespace, directory: Path) -> dict[str, Any]:
     name = str(old.document["demo"])
-    entry, demo = load(name, arguments.disable, None)
+    entry, demo = load(_place(old), arguments.disable, None)
     identity = identify(entry, demo, build(demo, demo.config(), name))
     differences = list(drift.of_identity(old, identity))
     if not arguments.sources:
@@ -63,8 +63,15 @@ def _compare(old: Record, arguments: argparse.Namespace, directory: Path) -> dic
     }
 
 
+def _place(old: Record) -> str:
+    """What ``ecotour run`` takes: the demo's name, or its file."""
+    if old.document.get("module"):
+        return str(old.document["demo"])
+    return str(old.source().absolute())
+
+
 def _run_again(old: Record, arguments: argparse.Namespace) -> list[drift.Difference]:
-    words = shlex.split(page.repeat_command(old.document))[2:]
+    words = [_place(old), *shlex.split(page.repeat_command(old.document))[3:]]
     totals = (old.document.get("totals") or {}).values()
     steps = arguments.steps or (QUICK_STEPS if arguments.quick else None)
     whole = steps is None or steps >= max(totals, default=0)

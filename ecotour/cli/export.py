@@ -9,7 +9,7 @@ from pathlib import Path
 from ecotour import record
 from ecotour.cli.run import build, load
 from ecotour.errors import EcotourError, RecordError, UsageError
-from ecotour.records import Record, keep, read, sources
+from ecotour.records import Record, keep, read
 from ecotour.records.identity import identify
 
 
@@ -35,8 +35,7 @@ def _of_run(path: Path, arguments: argparse.Namespace, scratch: Path) -> tuple[R
     entry, demo = load(str(name), arguments.disable, None)
     identity = identify(entry, demo, build(demo, demo.config(), entry.name))
     kept, _ = keep.keep(path, scratch / entry.name, identity)
-    source = Path(name) if known.get("source_file") else sources.module_file(entry.module)
-    return read(kept), source
+    return read(kept), read(kept).source()
 
 
 def _of_record(path: Path, name: str) -> tuple[Record, Path]:
@@ -46,9 +45,7 @@ def _of_record(path: Path, name: str) -> tuple[Record, Path]:
             f"give a run's directory, or make a record with `ecotour record {name}`"
         )
     kept = read(path)
-    if kept.document.get("module") is None:
-        raise UsageError(f"{name} is a plain file: export a run of it, not its record")
-    return kept, sources.module_file(str(kept.document["module"]))
+    return kept, kept.source()
 
 
 def _write(kept: Record, source: Path, arguments: argparse.Namespace) -> Path:

@@ -14,6 +14,7 @@ reads it; neither JAX nor a plugin is needed for that.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,6 +80,22 @@ class Record:
         """All files that the record consists of."""
         names = {one.file for one in self.shown if one.file}
         return [self.path / name for name in ("record.json", "metrics.jsonl", *sorted(names))]
+
+    def source(self) -> Path:
+        """The file with the demo's hook, as it is now.
+
+        Raises:
+            PluginError: It is not at hand.
+        """
+        from ecotour.errors import PluginError
+        from ecotour.records.sources import module_file
+
+        if self.document.get("module"):
+            return module_file(str(self.document["module"]))
+        file = Path(os.path.normpath(self.path / str(self.document.get("file"))))
+        if not file.is_file():
+            raise PluginError(f"{file} is not there, of which {self.path} is a record")
+        return file
 
     def picture(self, one: Shown) -> bytes:
         """The content of an exhibit's file.

@@ -23,6 +23,7 @@ class Identity:
         name: What users type.
         distribution: Who provides it, with the version.
         module: Its module's name, or nothing for a plain file.
+        file: The plain file, or nothing for an installed demo.
         summary: One line.
         teaches: A paragraph.
         flags: As `ecotour.flags.describe` gives them.
@@ -34,6 +35,7 @@ class Identity:
     name: str
     distribution: str
     module: str | None
+    file: Path | None
     summary: str
     teaches: str
     flags: list[dict[str, Any]]
@@ -55,6 +57,7 @@ def identify(entry: Entry, demo: Demo, program: Program) -> Identity:
         name=entry.name,
         distribution=file.name if plain else entry.provenance,
         module=None if plain else entry.module,
+        file=file.resolve() if plain else None,
         summary=demo.summary,
         teaches=demo.teaches,
         flags=[dataclasses.asdict(flag) for flag in flags.describe(demo.config)],

@@ -82,6 +82,7 @@ def scrub(value: Any) -> Any:
 
 def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identity) -> list[str]:
     remarks: list[str] = []
+    file = identity.file
     rows, damaged = record.read_rows(run_dir)
     stored = list(pictures.read_exhibits(run_dir, damaged))
     remarks += damaged
@@ -96,11 +97,12 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
         "teaches": identity.teaches,
         "flags": identity.flags,
         "module": identity.module,
+        "file": file and Path(os.path.relpath(file, fresh)).as_posix(),
         "sources": identity.sources,
         "shapes": identity.shapes,
         "summary": known.get("summary") or "",
         "recorded": str(known.get("ended") or known.get("started") or "")[:10],
-        "command": page.repeat_command(known),
+        "command": page.repeat_command(dict(known) | {"source_file": file and file.name}),
         "environment": _environment(known.get("environment") or {}),
         "exhibits": [{k: v for k, v in asdict(one).items() if v} for one in shown],
     }

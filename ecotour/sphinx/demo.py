@@ -32,7 +32,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from ecotour import cells, records
 from ecotour.errors import EcotourError
-from ecotour.records import Record, Shown, sources
+from ecotour.records import Record, Shown
 from ecotour.sphinx import prose, tables
 from ecotour.sphinx.pictures import Pictures
 
@@ -158,9 +158,8 @@ class DemoDirective(SphinxDirective):
         yield from prose.parse(self, cells.markdown(found, top=1), file)
 
     def _file(self, record: Record) -> Path | None:
-        module = record.document.get("module")
         try:
-            return sources.module_file(str(module)) if module else None
+            return record.source()
         except EcotourError:
             return None
 

@@ -27,7 +27,9 @@ class Pictures:
                 "", tables.exhibit(one.table), nodes.caption("", words), classes=["ecotour-exhibit"]
             )
         if one.code is not None:
-            block = nodes.literal_block(one.code, one.code, language=one.language)
+            # a demo's text need not be flawless in its language: what cannot be read stays plain
+            language = one.language if _is_lexer(one.language) else "text"
+            block = nodes.literal_block(one.code, one.code, language=language, force=True)
             return nodes.container(
                 "", block, nodes.caption("", words), classes=["ecotour-exhibit"]
             )
@@ -61,6 +63,17 @@ class Pictures:
                 found.append(nodes.container("", *small, classes=["ecotour-moments"]))
             found.append(self.figure(last, f"{_when(last)}: {last.caption}" if earlier else None))
         return found
+
+
+def _is_lexer(language: str) -> bool:
+    from pygments.lexers import get_lexer_by_name
+    from pygments.util import ClassNotFound
+
+    try:
+        get_lexer_by_name(language)
+    except ClassNotFound:
+        return False
+    return True
 
 
 def _when(one: Shown) -> str:

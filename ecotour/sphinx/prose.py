@@ -56,7 +56,7 @@ def source_link(directive: SphinxDirective, record: Record, file: Path) -> list[
     links.append(download)
     pattern = directive.config.ecotour_source_url
     if pattern:
-        module = str(record.document.get("module"))
+        module = str(record.document.get("module") or "")
         depth = module.count(".") + (file.name == "__init__.py")
         path = "/".join(file.parts[-1 - depth :])
         address = pattern.format(path=path, demo=record.document["demo"])
