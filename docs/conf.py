@@ -1,4 +1,7 @@
-"""The site. Build it from the repository's root: uv run --group docs sphinx-build -W docs docs/_build/html."""
+"""The site. Build it from the repository's root, without a network:
+
+uv run --group docs sphinx-build -W docs docs/_build/html
+"""
 
 from __future__ import annotations
 
@@ -38,6 +41,10 @@ toc_object_entries = False
 
 ecotour_records = "records"
 
+SANS = "'Source Sans 3', Inter, system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
+SERIF = "'Source Serif 4', 'Iowan Old Style', Palatino, Georgia, 'DejaVu Serif', serif"
+MONO = "ui-monospace, 'SF Mono', 'Cascadia Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+
 html_theme = "furo"
 html_title = "ecotour"
 html_static_path = ["_static"]
@@ -52,9 +59,9 @@ html_theme_options = {
         "color-brand-content": "#0b66b5",
         "color-foreground-primary": "#18212d",
         "color-background-secondary": "#f4f6f9",
-        "font-stack": "'Source Sans 3', 'Inter', system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif",
-        "font-stack--monospace": "'JetBrains Mono', ui-monospace, 'SF Mono', Menlo, Consolas, 'DejaVu Sans Mono', monospace",
-        "font-stack--headings": "'Source Serif 4', 'Iowan Old Style', Palatino, 'Palatino Linotype', Georgia, 'DejaVu Serif', serif",
+        "font-stack": SANS,
+        "font-stack--monospace": MONO,
+        "font-stack--headings": SERIF,
     },
     "dark_css_variables": {
         "color-brand-primary": "#7fb5d8",

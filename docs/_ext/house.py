@@ -39,7 +39,8 @@ class Commands(SphinxDirective):
 
 def invocation(action: argparse.Action) -> str:
     """How an argument is written, as the help has it."""
-    value = action.metavar or ("{" + "|".join(map(str, action.choices)) + "}" if action.choices else "")
+    choices = "{" + "|".join(map(str, action.choices)) + "}" if action.choices else ""
+    value = action.metavar or choices
     if not action.option_strings:
         return str(value or action.dest)
     return " ".join(filter(None, [", ".join(action.option_strings), str(value or "")]))
@@ -59,8 +60,8 @@ class Layers(SphinxDirective):
         rows = []
         for layer in read_layers(list(self.content)):
             boxes = "".join(
-                f"<div><b>{html.escape(title)}</b><span>{html.escape(', '.join(modules))}</span></div>"
-                for title, modules in layer
+                f"<div><b>{html.escape(title)}</b><span>{html.escape(names)}</span></div>"
+                for title, names in ((title, ", ".join(modules)) for title, modules in layer)
             )
             rows.append(f'<div class="house-layer">{boxes}</div>')
         arrow = '<div class="house-down" aria-hidden="true">↓</div>'
