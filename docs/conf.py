@@ -27,6 +27,7 @@ extensions = [
     "sphinx_design",
 ]
 exclude_patterns = ["_build", "records"]
+suppress_warnings = ["toc.empty_glob"]
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_block"]
 myst_heading_anchors = 3
 # our docstrings put code into single backticks, and the source of a signature is short

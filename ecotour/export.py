@@ -19,7 +19,7 @@ from ecotour.files import write_whole
 from ecotour.records import Record, Shown
 from ecotour.sinks import account
 
-_RUN = '''\
+_RUN = """\
 from IPython.display import Image, display
 
 from ecotour import drawing
@@ -40,7 +40,7 @@ for event in run(demo.build(plan.config), plan):
         views = event.exhibits
 for exhibit in (*views.values(), *last.values()):
     display(Image(drawing.png(exhibit)))
-'''
+"""
 
 
 def markdown(record: Record, source: str, out: Path) -> Path:
@@ -70,9 +70,7 @@ def markdown(record: Record, source: str, out: Path) -> Path:
 def notebook(record: Record, source: str, out: Path) -> Path:
     """Write a notebook, its outputs in it, into the directory ``out``; see `markdown`."""
     found = cells.split(source)
-    body = [
-        _cell("markdown" if cell.kind == "prose" else "code", cell.text) for cell in found
-    ]
+    body = [_cell("markdown" if cell.kind == "prose" else "code", cell.text) for cell in found]
     run = _RUN.format(
         demo=record.document["demo"],
         config=_config(record),
@@ -148,12 +146,14 @@ def _outcome(record: Record) -> list[str]:
 def _provenance(record: Record) -> str:
     document = record.document
     facts = document.get("environment") or {}
-    return "\n\n".join([
-        "## Where this comes from",
-        f"Recorded on {document.get('recorded')}, seed {document.get('seed')}, "
-        f"data: {'; '.join(account.data_lines(document)) or 'none'}.",
-        _table(("what", "value"), [(name, _plain(value)) for name, value in facts.items()]),
-    ])
+    return "\n\n".join(
+        [
+            "## Where this comes from",
+            f"Recorded on {document.get('recorded')}, seed {document.get('seed')}, "
+            f"data: {'; '.join(account.data_lines(document)) or 'none'}.",
+            _table(("what", "value"), [(name, _plain(value)) for name, value in facts.items()]),
+        ]
+    )
 
 
 def _as_markdown(record: Record, one: Shown, out: Path) -> str:

@@ -57,9 +57,7 @@ def _run_and_keep(
         print(f"running: {shlex.join(['ecotour', 'run', *words])}", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="ecotour-record-") as scratch:
         run_dir = Path(scratch) / "run"
-        child.run(
-            words, run_dir, seconds=arguments.time_limit, megabytes=arguments.memory_limit
-        )
+        child.run(words, run_dir, seconds=arguments.time_limit, megabytes=arguments.memory_limit)
         return keep.keep(run_dir, target, identity)
 
 

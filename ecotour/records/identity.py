@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,7 @@ class Identity:
         summary: One line.
         teaches: A paragraph.
         flags: As `ecotour.flags.describe` gives them.
+        source_hash: The SHA-256 of the file with the hook, as a run's record has it.
         sources: The fingerprint of each file, see `ecotour.records.sources`.
         shapes: By named step, by the leaf's path in the state: ``float32[5,5,1,8]``. A named step
             whose state cannot be traced is left out.
@@ -39,6 +41,7 @@ class Identity:
     summary: str
     teaches: str
     flags: list[dict[str, Any]]
+    source_hash: str
     sources: Mapping[str, str]
     shapes: Mapping[str, Mapping[str, str]]
 
@@ -61,6 +64,7 @@ def identify(entry: Entry, demo: Demo, program: Program) -> Identity:
         summary=demo.summary,
         teaches=demo.teaches,
         flags=[dataclasses.asdict(flag) for flag in flags.describe(demo.config)],
+        source_hash=hashlib.sha256(file.read_bytes()).hexdigest(),
         sources=sources.fingerprints(file, None if plain else entry.module),
         shapes=shapes(program),
     )

@@ -56,6 +56,12 @@ def keep(run_dir: Path, target: Path, identity: Identity) -> tuple[Path, list[st
         raise RecordError(f"{run_dir} is {known.get('status')}: only a finished run can be kept")
     if known.get("demo") != identity.name:
         raise RecordError(f"{run_dir} is a run of {known.get('demo')!r}, not of {identity.name!r}")
+    made_from = known.get("source_hash")
+    if made_from and made_from != identity.source_hash:
+        raise RecordError(
+            f"{run_dir} was made by another source than the one that is installed now, which the "
+            f"page would show beside it: `ecotour record {identity.name}` runs it again"
+        )
     _refuse_what_is_no_record(target, identity.name)
     fresh = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -89,6 +95,8 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
     shown = [*_metrics(fresh, run_dir), *_exhibits(fresh, stored)]
     shown, dropped = _within_budget(fresh, shown)
     remarks += dropped
+    if not known.get("source_hash"):
+        remarks.append(f"{run_dir} does not say of which source it is a run")
     document = {
         "schema": SCHEMA,
         "kind": KIND,

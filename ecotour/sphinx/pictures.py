@@ -30,9 +30,7 @@ class Pictures:
             # a demo's text need not be flawless in its language: what cannot be read stays plain
             language = one.language if _is_lexer(one.language) else "text"
             block = nodes.literal_block(one.code, one.code, language=language, force=True)
-            return nodes.container(
-                "", block, nodes.caption("", words), classes=["ecotour-exhibit"]
-            )
+            return nodes.container("", block, nodes.caption("", words), classes=["ecotour-exhibit"])
         classes = ["ecotour-figure", *(["ecotour-pixels"] if one.pixelated else [])]
         return nodes.figure("", self.picture(one), nodes.caption("", words), classes=classes)
 
