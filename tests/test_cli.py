@@ -1,0 +1,214 @@
+"""The commands as their users type them: real processes, exit codes, the promised JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FILE_DEMO = """
+import dataclasses, ecotour, jax, jax.numpy as jnp
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    goal: int = ecotour.flag(3, "what to reach", at_least=1)
+    mishap: str = ecotour.flag("", "what goes wrong")
+
+def build(config):
+    if config.mishap == "build":
+        raise RuntimeError("no")
+    print("a demo that is not quiet")
+    def init(key, batch):
+        return jnp.zeros((), jnp.int32)
+    @jax.jit
+    def step(state, batch, key):
+        value = jnp.where(state >= 1, jnp.nan, 1.0) if config.mishap == "nan" else state
+        return state + 1, {"count": value}
+    def judge(outcome):
+        if config.mishap == "judge":
+            raise SystemExit("no")
+        return ecotour.Verdict([ecotour.Check.at_least("count", outcome.states["up"], config.goal)])
+    return ecotour.Program({"up": ecotour.Step(init, step, 3)}, judge)
+
+@ecotour.hookimpl
+def ecotour_demo():
+    return ecotour.Demo("Counts", Config, build)
+"""
+
+RECORD_KEYS = {
+    *("schema", "demo", "distribution", "status", "run_dir", "steps", "seed", "config", "data"),
+    *("ledger", "metrics", "nonfinite", "checks", "artifacts", "environment"),
+}
+LEDGER_KEYS = {"import_s", "data_s", "init_s", "to_first_step_s", "total_s", "steps"}
+STEP_KEYS = {
+    *("trace_s", "lower_s", "compile_s", "first_s", "steady_ms", "measured", "compiles"),
+    *("flops", "peak_bytes"),
+}
+
+
+def ecotour(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "ecotour", *arguments],
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+
+
+@pytest.fixture
+def file_demo(workdir: Path) -> str:
+    (workdir / "counting.py").write_text(FILE_DEMO)
+    return "./counting.py"
+
+
+def strict(text: str) -> Any:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_a_run_prints_one_document_of_the_promised_form(file_demo: str) -> None:
+    done = ecotour("run", file_demo, "--json", "--out", "here", "--seed", "7")
+    assert done.returncode == 0, done.stderr
+    record = strict(done.stdout)  # what the demo prints is on the other stream
+    assert "a demo that is not quiet" in done.stderr
+    assert record.keys() >= RECORD_KEYS
+    assert record["ledger"].keys() >= LEDGER_KEYS
+    assert record["ledger"]["steps"]["up"].keys() >= STEP_KEYS
+    assert (record["schema"], record["demo"], record["status"]) == (1, "counting", "finished")
+    assert (record["steps"], record["seed"]) == (3, 7)
+    assert record["config"] == {"goal": 3, "mishap": ""}
+    assert record["checks"] == [{"name": "count", "value": 3, "want": ">= 3", "passed": True}]
+    assert record["metrics"] == {"up": {"count": 2}}
+    assert record["ledger"]["steps"]["up"]["compiles"] == 1
+    for artifact in record["artifacts"].values():
+        assert (Path("here") / artifact).is_file()
+    on_disk = strict(Path("here/run.json").read_text(encoding="utf-8"))
+    assert on_disk["metrics"] == record["metrics"]
+    rows = [strict(line) for line in Path("here/metrics.jsonl").read_text().splitlines()]
+    assert [(row["of"], row["step"], row["count"]) for row in rows] == [
+        ("up", 1, 0),
+        ("up", 2, 1),
+        ("up", 3, 2),
+    ]
+    reported = ecotour("report", "here", "--json")
+    assert strict(reported.stdout)["checks"] == record["checks"]
+    assert ecotour("report", "here").returncode == 0
+
+
+def test_the_verdict_counts_only_when_it_is_asked_for(file_demo: str) -> None:
+    assert ecotour("run", file_demo, "--goal", "9").returncode == 0
+    assert ecotour("run", file_demo, "--goal", "9", "--strict").returncode == 3
+    assert sorted(path.name for path in Path("ecotour-runs").iterdir()) == [
+        "counting-001",
+        "counting-002",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mishap", "said"), [("build", "build failed: RuntimeError: no"), ("judge", "SystemExit: no")]
+)
+def test_a_failed_run_is_one_line_and_exit_1(file_demo: str, mishap: str, said: str) -> None:
+    done = ecotour("run", file_demo, "--mishap", mishap, "--json", "--quiet")
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert strict(done.stdout)["status"] == "failed"
+    if mishap == "judge":
+        traced = ecotour("run", file_demo, "--mishap", mishap, "--debug")
+        assert "Traceback" in traced.stderr
+
+
+def test_a_number_that_is_none_is_null_and_named(file_demo: str) -> None:
+    done = ecotour("run", file_demo, "--mishap", "nan", "--json")
+    record = strict(done.stdout)
+    assert record["metrics"] == {"up": {"count": None}}
+    assert record["nonfinite"] == ["up.count"]
+    assert "nan at step 2" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("run gna", "unknown demo 'gna': did you mean gan?"),
+        ("rnu gan", "unknown command 'rnu': did you mean run?"),
+        ("run gan --steps 0", "'0' is not a whole number from 1 to"),
+        ("run gan --steps -5", "--steps"),
+        ("run gan --steps 1.5", "'1.5' is not a whole number"),
+        ("run gan --steps 99999999999999", "not a whole number from 1 to 1,000,000,000"),
+        ("run gan --seed -1", "--seed"),
+        ("run gan --data full", "invalid choice: 'full'"),
+        ("run gan --data-dir /nowhere/at/all", "/nowhere/at/all"),
+        ("run gan --batch-sze 3", "unknown flag '--batch-sze': did you mean --batch-size?"),
+        ("run gan --batch-size 0", "0 is not at least 1"),
+        ("run gan --stesp 3", "did you mean --steps?"),
+        ("run nowhere.py", "no such file: nowhere.py"),
+        ("run", "arguments are required: DEMO"),
+        ("report nowhere", "nowhere"),
+        ("list --jsn", "did you mean --json?"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line_before_anything_is_written(
+    workdir: Path, arguments: str, said: str
+) -> None:
+    done = ecotour(*arguments.split())
+    assert done.returncode in (1, 2)
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert done.stdout == ""
+    assert list(workdir.iterdir()) == []
+
+
+def test_a_batch_that_the_data_cannot_fill_is_refused(workdir: Path) -> None:
+    done = ecotour("run", "gan", "--batch-size", "20000", "--data", "embedded", "--out", "here")
+    assert done.returncode == 2
+    assert "choose a batch size from 1 to 10000" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_flagship_runs_shows_and_reports_where_tensorflow_cannot_be_imported(
+    workdir: Path,
+) -> None:
+    """Thin networks, so that it is quick; the same code."""
+    stub = workdir / "stub"
+    for name in ("tensorflow", "tensorflow_datasets"):
+        (stub / name).mkdir(parents=True)
+        (stub / name / "__init__.py").write_text("raise ImportError('not here')")
+    path = {"PYTHONPATH": str(stub)}
+    thin = ["--discriminator-channels", "2", "3", "--generator-channels", "4", "2"]
+    command = ["run", "gan", "--data", "embedded", "--out", "here", "--json", *thin]
+    done = ecotour(*command, "--steps", "4", "--batch-size", "8", **path)
+    assert done.returncode == 0, done.stderr
+    record = strict(done.stdout)
+    assert record["data"]["source"] == "embedded"
+    assert (record["data"]["split"], record["data"]["examples"]) == ("train", 10_000)
+    assert set(record["metrics"]["update"]) == {"gen_loss", "disc_loss"}
+    assert {check["name"] for check in record["checks"]} >= {"classifier score", "MNIST-FD"}
+    assert "tensorflow" not in record["environment"] or record["environment"]["tensorflow"]
+    page = Path("here/report.html").read_text(encoding="utf-8")
+    assert "embedded subset (10,000 of 60,000 examples)" in page
+    for arguments in (["list"], ["show", "gan"], ["report", "here"]):
+        assert ecotour(*arguments, **path).returncode == 0
+    again = ecotour(*[*command[:5], "again", *command[6:]], "--steps", "4", "--batch-size", "8")
+    assert strict(again.stdout)["metrics"] == record["metrics"]
+    assert strict(again.stdout)["ledger"]["steps"]["update"]["cache_hit"] is True
+    assert strict(again.stdout)["checks"] == record["checks"]
+
+
+def test_show_and_doctor_speak_json_too(workdir: Path) -> None:
+    shown = strict(ecotour("show", "gan", "--json").stdout)
+    assert {"name": "--batch-size", "kind": "int", "default": 64}.items() <= shown["flags"][
+        0
+    ].items()
+    assert Path(shown["source"]).name == "demo.py"
+    examined = strict(ecotour("doctor", "--json").stdout)
+    assert examined["can_run"] is True
+    assert "ecotour" in ecotour("--version").stdout
