@@ -74,6 +74,8 @@ class Step:
         compiled: ``True`` for a pure step, which the runner compiles ahead of time. ``False`` for
             one that measures or breaks something in plain Python: it is called as it is, once a
             step, its state may be anything, and it may take its time.
+        seeds_in_parallel: Whether ``jax.vmap`` over seeds (of ``init`` and ``step``, one batch)
+            gives the numbers of separate runs; ``ecotour check`` proves it where it is said.
     """
 
     init: Init
@@ -83,6 +85,7 @@ class Step:
     guides: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     lower_is_better: Mapping[str, bool] = field(default_factory=dict)
     compiled: bool = True
+    seeds_in_parallel: bool = False
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ COMMANDS = {
     "run": "compile, run, time, save, judge and report a demo",
     "resume": "go on with a run that was broken off, or make it longer",
     "report": "the summary and the page of a run",
+    "new": "a plugin of your own: working, with a passing test",
+    "check": "whether a demo keeps the contract; what is wrong and how to mend it",
     "record": "run a demo and keep what the documentation shows of it",
     "drift": "whether the recorded demos still do what the documentation shows",
     "export": "a run, or a recorded demo, as a Markdown page or a notebook",
@@ -84,7 +86,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     arguments, rest = parser.parse_known_args(argv)
     if arguments.command is None:
         raise UsageError("which command? see `ecotour --help`")
-    if rest and arguments.command not in ("run", "record"):
+    if rest and arguments.command not in ("run", "record", "check"):
         flags = [o for a in commands.choices[arguments.command]._actions for o in a.option_strings]
         if rest[0].startswith("-"):
             raise UnknownNameError("flag", rest[0], flags)
@@ -110,7 +112,7 @@ def make_parser() -> tuple[_Parser, argparse._SubParsersAction[_Parser]]:
         )
         for name, help in COMMANDS.items()
     }
-    for name in ("list", "show", "run", "resume", "record", "drift", "export"):
+    for name in ("list", "show", "run", "resume", "check", "record", "drift", "export"):
         made[name].add_argument(
             "--disable",
             metavar="NAME",
@@ -118,7 +120,7 @@ def make_parser() -> tuple[_Parser, argparse._SubParsersAction[_Parser]]:
             default=[],
             help="treat this demo as not installed; may be given again",
         )
-    for name in ("show", "run", "record"):
+    for name in ("show", "run", "check", "record"):
         made[name].add_argument("demo", metavar="DEMO", help="a demo's name, or a FILE.py")
         made[name].add_argument(
             "--provider",
@@ -132,6 +134,7 @@ def make_parser() -> tuple[_Parser, argparse._SubParsersAction[_Parser]]:
             "--json", action="store_true", help="one JSON document on stdout, all else on stderr"
         )
     _add_run_flags(made["run"])
+    _add_author_flags(made["new"], made["check"])
     _add_docs_flags(made["record"], made["drift"], made["export"])
     resume = made["resume"]
     resume.add_argument("--steps", type=_steps, metavar="N", help="the new total, not what is left")
@@ -175,6 +178,18 @@ def _add_run_flags(run: argparse.ArgumentParser) -> None:
     )
     run.add_argument("--strict", action="store_true", help="exit 3 if a check does not pass")
     run.add_argument("--quiet", action="store_true", help="print warnings only")
+
+
+def _add_author_flags(new: argparse.ArgumentParser, check: argparse.ArgumentParser) -> None:
+    new.add_argument("name", metavar="NAME", help="what users will type, e.g. my-demo")
+    new.add_argument("--dir", metavar="DIR", help="where to put it (default: ./NAME)")
+    check.add_argument(
+        "--timeout",
+        type=_steps,
+        metavar="SECONDS",
+        default=900,
+        help="after which the check is broken off (default: 900)",
+    )
 
 
 def _add_docs_flags(
