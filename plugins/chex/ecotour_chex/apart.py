@@ -83,7 +83,7 @@ def run_variants(fault: Fault | None, config: Config, seed: np.ndarray) -> list[
     """The step at which the test failed under each of `VARIANTS`; 0 where it passed."""
     make = museum.trainings(fault, config)
     batches = museum.museum_batches(seed, config.batch_size, 4)[:2]
-    key = jax.random.wrap_key_data(seed)
+    key = museum.key_of(seed)
     seen = visits_by_variant(make, batches, key, **dict.fromkeys(VARIANTS, True))
     return [seen[name].raised_at for name in VARIANTS]
 

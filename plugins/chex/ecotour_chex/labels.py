@@ -51,8 +51,7 @@ def heat_map(kind: np.ndarray, at: np.ndarray) -> exhibits.Heatmap:
         values=kind / CAUGHT,
         caption=(
             "Each fault with each tool, tried. A step: the tool caught the fault there. “crash”: "
-            "the program broke off by itself. “at end”: only when the loop was over. Empty: nothing "
-            "was noticed."
+            "the program broke off by itself. “at end”: noticed after the loop. Empty: not at all."
         ),
         row_names=[title(fault) for fault in ROWS],
         column_names=COLUMNS,
@@ -64,9 +63,9 @@ def heat_map(kind: np.ndarray, at: np.ndarray) -> exhibits.Heatmap:
 
 def symptoms(museum: Any) -> exhibits.Table:
     """What the owner of each fault would see, in words and as a number."""
-    rows = [
-        (fault.name, fault.symptom, fault.measured, *map(float, museum["symptom"][row]))
-        for row, fault in enumerate(FAULTS, 1)
+    rows: list[list[str | float]] = [
+        [fault.name, fault.symptom, fault.measured, float(correct), float(spoilt)]
+        for fault, (correct, spoilt) in zip(FAULTS, museum["symptom"][1:], strict=True)
     ]
     return exhibits.Table(
         columns=("fault", "what you would see", "measured", "correct", "with the fault"),
@@ -94,9 +93,9 @@ def costs(here: np.ndarray, apart: np.ndarray) -> exhibits.Table:
 
 def devices(apart: Any) -> exhibits.Table:
     """Four forced host devices, against four fake ones."""
-    rows = [
-        (title(fault), *map(float, numbers))
-        for fault, numbers in zip(SPREAD, apart["devices"], strict=True)
+    rows: list[list[str | float]] = [
+        [title(fault), float(real), float(fake), float(gap)]
+        for fault, (real, fake, gap) in zip(SPREAD, apart["devices"], strict=True)
     ]
     return exhibits.Table(
         columns=("training", "error on 4 devices, %", "on 4 fake ones, %", "largest difference"),

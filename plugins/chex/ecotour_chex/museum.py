@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ecotour_chex.demo import TRUTH, Config, Training, draw_noise, make_examples
@@ -38,7 +39,12 @@ ROWS: tuple[Fault | None, ...] = (None, *FAULTS)
 
 
 # %% Equal conditions
-def museum_batches(seed: np.ndarray, batch_size: int, count: int) -> list[Mapping[str, np.ndarray]]:
+def key_of(seed: np.ndarray) -> jax.Array:
+    """Return the key whose data are ``seed``, uint32 [2]: arrays can be saved, keys cannot."""
+    return jax.random.wrap_key_data(jnp.asarray(seed))
+
+
+def museum_batches(seed: np.ndarray, batch_size: int, count: int) -> list[dict[str, np.ndarray]]:
     """Make ``count`` batches from a key's data: one of them padded, one with a blank example."""
     generator = np.random.default_rng(seed)
     batches = [make_examples(generator, batch_size) for _ in range(count)]
@@ -71,7 +77,7 @@ def try_tools(
     """
     make = trainings(ROWS[row], config)
     batches = museum_batches(seed, config.batch_size, VISIT_STEPS)
-    key = jax.random.wrap_key_data(seed)
+    key = key_of(seed)
     watchers = {tool.name: tool.watch for tool in tools if tool.watch}
     watched = visit(make(), batches, key, watchers) if watchers else None
     results = []
@@ -104,7 +110,7 @@ def symptom(row: int, config: Config, seed: np.ndarray) -> tuple[float, float]:
     if fault is None:
         return 0.0, 0.0
     batches = museum_batches(seed, config.batch_size, fault.steps)
-    spoilt = visit(trainings(fault, config)(), batches, jax.random.wrap_key_data(seed))
+    spoilt = visit(trainings(fault, config)(), batches, key_of(seed))
     return fault.measure(clean_visit(config, seed.tobytes(), fault.steps)), fault.measure(spoilt)
 
 
@@ -113,7 +119,7 @@ def clean_visit(config: Config, seed: bytes, steps: int) -> Visit:
     """The correct training for so many steps: the same for all faults, so kept."""
     words = np.frombuffer(seed, np.uint32)
     batches = museum_batches(words, config.batch_size, steps)
-    return visit(trainings(None, config)(), batches, jax.random.wrap_key_data(words))
+    return visit(trainings(None, config)(), batches, key_of(words))
 
 
 # %% What a guard costs
@@ -126,7 +132,7 @@ def time_guard(tool: Tool, config: Config, seed: np.ndarray) -> tuple[float, flo
     """
     make = trainings(None, config)
     batch = museum_batches(seed, config.batch_size, BLANK_STEP)[0]
-    key = jax.random.wrap_key_data(seed)
+    key = key_of(seed)
     loops = [make(), make().with_pieces(**tool.guard(make))]
     calls = [training.compile(training.step()) for training in loops]
     states = [training.begin() for training in loops]

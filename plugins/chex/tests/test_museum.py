@@ -14,12 +14,10 @@ import pytest
 from ecotour_chex import apart, museum
 from ecotour_chex.demo import Config
 from ecotour_chex.faults import FAULTS
-from ecotour_chex.tools import APART, HERE, TOOLS
+from ecotour_chex.tools import APART, HERE
 
 SEED = np.array([17, 4], np.uint32)
 CONFIG = Config(timed_steps=10)
-COLUMNS = [tool.name for tool in TOOLS]
-CRASH = "crash"
 
 CAUGHT: dict[str, dict[str, int]] = {
     "no fault": {},
@@ -40,7 +38,7 @@ CAUGHT: dict[str, dict[str, int]] = {
     "jit differs from no jit": {"variants": 2, "fake_pmap_and_jit": 2},
     "wrong mean over devices": {"fake_pmap_and_jit": 3},
 }
-"""All that is caught, and at which step; whatever is not here must stay silent, or crash by itself."""
+"""All that is caught, and at which step; what is not here stays silent, or crashes by itself."""
 
 SYMPTOMS: dict[str, tuple[float, float]] = {
     "promotion to float64": (40, 76),  # 9 float32 and an int32; 9 float64 and an int32
@@ -62,7 +60,8 @@ def name_of(row: int) -> str:
 
 @pytest.mark.parametrize("row", range(len(museum.ROWS)), ids=name_of)
 def test_each_tool_says_what_is_pinned(row: int) -> None:
-    tried = dict(zip((tool.name for tool in HERE), museum.try_tools(row, HERE, CONFIG, SEED), strict=False))
+    found = museum.try_tools(row, HERE, CONFIG, SEED)
+    tried = {tool.name: one for tool, one in zip(HERE, found, strict=True)}
     caught = {name: at for name, (kind, at, _) in tried.items() if kind == museum.CAUGHT}
     here = {tool.name for tool in HERE}
     assert caught == {name: at for name, at in CAUGHT[name_of(row)].items() if name in here}
@@ -154,7 +153,8 @@ def test_the_process_apart_finds_what_is_pinned() -> None:
     }
     names = [tool.name for tool in APART]
     for row in range(len(museum.ROWS)):
-        kind, at = dict(zip(names, answer["kind"][row], strict=False)), dict(zip(names, answer["at"][row], strict=False))
+        kind = dict(zip(names, answer["kind"][row], strict=True))
+        at = dict(zip(names, answer["at"][row], strict=True))
         if name_of(row) == "NaN at step n":
             assert (kind["chexify"], at["chexify"]) == (museum.CAUGHT, 4)
             # without waiting, the alarm comes with a later step, or at the end of the loop
@@ -170,7 +170,7 @@ def test_the_process_apart_finds_what_is_pinned() -> None:
     assert max(gap, wrong_gap) < 1e-6
     np.testing.assert_allclose(wrong, wrong_fake, rtol=1e-4)
     assert wrong > 1.0
-    fails = dict(zip(apart.VARIANTS, answer["variants"][1], strict=False))
+    fails = dict(zip(apart.VARIANTS, answer["variants"][1], strict=True))
     assert fails == {"without_jit": 0, "with_jit": 2, "without_device": 0, "with_device": 0,
                      "with_pmap": 2}  # fmt: skip
     assert not answer["variants"][0].any()

@@ -52,7 +52,7 @@ def test_the_right_findings_pass() -> None:
     result = verdict(findings())
     assert all(check.passed for check in result.checks)
     assert result.summary == "11 of 11 faults were caught by at least one tool."
-    assert list(result.exhibits)[0] == "museum"
+    assert next(iter(result.exhibits)) == "museum"
 
 
 def test_a_clean_run_that_has_not_learned_fails() -> None:

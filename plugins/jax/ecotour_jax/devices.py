@@ -37,8 +37,9 @@ def loss(params: Any, inputs: jax.Array, targets: jax.Array) -> jax.Array:
 
 def gradient_in_numpy(params: Any, inputs: np.ndarray, targets: np.ndarray) -> dict[str, Any]:
     """The same gradient by hand, in float64."""
-    inputs, targets = np.float64(inputs), np.float64(targets)
-    first, last = np.float64(params["in"]), np.float64(params["out"])
+    inputs, targets, first, last = (
+        np.asarray(one, np.float64) for one in (inputs, targets, params["in"], params["out"])
+    )
     hidden = np.tanh(inputs @ first)
     error = 2.0 * (hidden @ last - targets) / len(targets)
     back = np.outer(error, last) * (1.0 - hidden**2)

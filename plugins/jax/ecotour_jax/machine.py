@@ -33,11 +33,12 @@ def stages(length: int = LENGTH) -> dict[str, str]:
     """The function as jaxpr, as StableHLO, as HLO before and after XLA's passes."""
     x = jax.ShapeDtypeStruct((length,), jnp.float32)
     lowered = jax.jit(standardise).lower(x)
+    module: Any = lowered.compiler_ir("hlo")
     return {
         "jaxpr": str(jax.make_jaxpr(standardise)(x)),
         "stablehlo": lowered.as_text(),
-        "hlo_before": lowered.compiler_ir("hlo").as_hlo_text(),
-        "hlo_after": without_places(lowered.compile().as_text()),
+        "hlo_before": module.as_hlo_text(),
+        "hlo_after": without_places(str(lowered.compile().as_text())),
     }
 
 
@@ -106,8 +107,11 @@ def dump() -> dict[str, Any]:
 
 
 def _pass_name(file: str) -> str:
-    match = re.search(r"\.\d{4}\.(.+?)\.after_(.+?)(?:\.before_.*)?\.txt$", file)
-    return f"{match[1]}: {match[2]}" if match else file
+    """The pass in ``…0007.PIPELINE.after_PASS.before_NEXT.txt``, or where a pipeline starts."""
+    match = re.search(r"\.(\d{4})\.(.+?)\.after_(.+?)(?:\.before_.*)?\.txt$", file)
+    if match is None or match[1] == "0000":
+        return "before any pass"
+    return match[3] if match[3] != "pipeline-start" else f"start of {match[2]}"
 
 
 def text_section(elf: bytes) -> bytes:

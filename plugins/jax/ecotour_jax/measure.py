@@ -32,33 +32,36 @@ def median_ms(call: Callable[..., Any], *arguments: Any, repeats: int) -> float:
 # %% Forward against reverse
 # A Jacobian of m outputs and n inputs takes n forward passes (a column each) or m backward passes
 # (a row each). So few inputs want `jacfwd`, few outputs want `jacrev`.
-SIZES = (1, 4, 16, 64, 256)
-FIXED = 16
+SIZES = (1, 4, 16, 64, 256, 1024)
+FIXED, HIDDEN = 16, 128
 SHAPES = tuple((n, FIXED) for n in SIZES) + tuple((FIXED, m) for m in SIZES)
 """Inputs and outputs of each case: first the inputs grow, then the outputs."""
 
 
 def compare_directions(inputs: int, outputs: int, key: jax.Array, repeats: int) -> list[float]:
-    """Jacobian of a network with one hidden layer of 64, ``[inputs] -> [outputs]``, both ways.
+    """Jacobian of a network with one hidden layer, ``[inputs] -> [outputs]``, both ways.
 
     Returns:
         Milliseconds and operations on numbers (XLA's own count), forward and reverse; then the
         largest difference of the two Jacobians over their largest entry.
     """
     first, second, at = jax.random.split(key, 3)
-    into = jax.random.normal(first, (inputs, 64), jnp.float32) / jnp.sqrt(jnp.float32(inputs))
-    out = jax.random.normal(second, (64, outputs), jnp.float32) / 8.0
+    into = jax.random.normal(first, (inputs, HIDDEN), jnp.float32) / np.float32(inputs**0.5)
+    out = jax.random.normal(second, (HIDDEN, outputs), jnp.float32) / np.float32(HIDDEN**0.5)
     x = jax.random.normal(at, (inputs,), jnp.float32)
 
-    def network(x: jax.Array) -> jax.Array:
+    def network(x: jax.Array, into: jax.Array, out: jax.Array) -> jax.Array:
         return jnp.tanh(jnp.tanh(x @ into) @ out)
 
     numbers, results = [], []
     for transform in (jax.jacfwd, jax.jacrev):
-        program = jax.jit(transform(network)).lower(x).compile()
+        program = jax.jit(transform(network)).lower(x, into, out).compile()
         costs = program.cost_analysis() or {}
-        numbers += [median_ms(program, x, repeats=repeats), float(costs.get("flops", np.nan))]
-        results.append(np.asarray(program(x)))
+        numbers += [
+            median_ms(program, x, into, out, repeats=repeats),
+            float(costs.get("flops", np.nan)),
+        ]
+        results.append(np.asarray(program(x, into, out)))
     gap = np.max(np.abs(results[0] - results[1])) / np.max(np.abs(results[0]))
     return [numbers[0], numbers[2], numbers[1], numbers[3], float(gap)]
 
@@ -100,8 +103,8 @@ def compare_batching(batch: int, key: jax.Array, repeats: int) -> list[float]:
 
     looped, mapped = np.stack(loop()), np.asarray(each(weights, inputs, labels))
     averaged = np.asarray(mean(weights))
-    x, y = np.float64(inputs), np.float64(labels)
-    known = -(y / (1.0 + np.exp(y * (x @ np.float64(weights)))))[:, None] * x
+    x, y, w = (np.asarray(one, np.float64) for one in (inputs, labels, weights))
+    known = -(y / (1.0 + np.exp(y * (x @ w))))[:, None] * x
     return [
         median_ms(loop, repeats=max(3, repeats // batch)),
         median_ms(each, weights, inputs, labels, repeats=repeats),

@@ -17,7 +17,7 @@ from ecotour_jax.demo import valley
 
 def newton_paths(history: Mapping[str, Any]) -> exhibits.Paths:
     """Where Newton's method and gradient descent went."""
-    x, y = np.linspace(-1.6, 1.6, 81), np.linspace(-1.2, 1.6, 71)
+    x, y = np.linspace(-1.6, 1.6, 81), np.linspace(-3.6, 1.8, 109)
     heights = jax.vmap(lambda b: jax.vmap(lambda a: valley(jax.numpy.stack([a, b])))(x))(y)
     paths = {}
     for name, words in (("newton", "Newton's method"), ("descent", "gradient descent")):
