@@ -8,7 +8,7 @@ XLA compiles a function for the shapes of its inputs. Graphs have any shape. Wha
 #
 # The same graphs in the same order, in batches:
 #
-# - **as they come**: 16 graphs, and as many nodes and edges as they have. Hardly two batches
+# - **as they come**: 12 graphs, and as many nodes and edges as they have. Hardly two batches
 #   are alike, so nearly each one is compiled for. (Even here one padding graph of a single node
 #   is added: Jraph's masks take the last graph of a batch for padding, whether it is or not.)
 # - **powers of two**: the same batches, nodes and edges rounded up to the next power of two. A
@@ -30,26 +30,26 @@ import numpy as np
 from ecotour_jraph.rumours import Budget, packed
 
 Graphs = Sequence[jraph.GraphsTuple]
-GRAPHS, GRAPHS_A_BATCH, PASSES = 96, 16, 20
-BUDGET = Budget(n_node=192, n_edge=432, n_graph=GRAPHS_A_BATCH + 4)
+GRAPHS, GRAPHS_A_BATCH, PASSES = 72, 12, 20
+BUDGET = Budget(n_node=144, n_edge=324, n_graph=GRAPHS_A_BATCH + 4)
 
 
-def in_sixteens(graphs: Graphs) -> Iterator[jraph.GraphsTuple]:
-    """Batches of 16 graphs, not padded."""
+def in_dozens(graphs: Graphs) -> Iterator[jraph.GraphsTuple]:
+    """Batches of 12 graphs, not padded."""
     for start in range(0, len(graphs), GRAPHS_A_BATCH):
         yield jraph.batch_np(graphs[start : start + GRAPHS_A_BATCH])
 
 
 def as_they_come(graphs: Graphs) -> Iterator[jraph.GraphsTuple]:
     """A batch has room for its own graphs and one padding node."""
-    for batch in in_sixteens(graphs):
+    for batch in in_dozens(graphs):
         n_node, n_edge = int(batch.n_node.sum()), int(batch.n_edge.sum())
         yield jraph.pad_with_graphs(batch, n_node + 1, n_edge, len(batch.n_node) + 1)
 
 
 def powers_of_two(graphs: Graphs) -> Iterator[jraph.GraphsTuple]:
     """A batch has room for the next power of two of nodes and of edges."""
-    for batch in in_sixteens(graphs):
+    for batch in in_dozens(graphs):
         n_node, n_edge = int(batch.n_node.sum()), int(batch.n_edge.sum())
         # one node at least must be padding; bit_length gives the power above
         yield jraph.pad_with_graphs(

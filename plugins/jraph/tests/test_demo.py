@@ -55,6 +55,17 @@ def test_the_loss_is_the_mean_over_real_rows_alone() -> None:
     assert float(loss) == pytest.approx(wanted, rel=1e-4)
 
 
+@pytest.mark.parametrize("layer", LAYERS)
+def test_gradients_of_a_fresh_network_do_not_explode(layer: str) -> None:
+    # with all nodes but the root at zero their norm is 1e19: see the network's bias
+    graph = padded(256, 512, 20)
+    params = demo.first_params(layer, 16, jax.random.key(0), graph)
+    loss = partial(demo.loss_of, layer=layer, width=16)
+    gradient, _ = jax.jit(jax.grad(loss, has_aux=True))(params, graph, jnp.int32(12))
+    squares = [float(np.sum(np.square(leaf))) for leaf in jax.tree.leaves(gradient)]
+    assert 0.01 < sum(squares) ** 0.5 < 100
+
+
 def test_rounds_beyond_those_asked_for_change_nothing() -> None:
     graph = padded(256, 512, 20)
     params = demo.first_params("messages", 16, jax.random.key(0), graph)
@@ -162,7 +173,7 @@ def test_a_feed_brings_all_graphs_in_order(name: str) -> None:
 
 def test_powers_of_two_are_the_smallest_that_leave_a_padding_node() -> None:
     graphs = rumours.random_graphs(6, 64, (6, 16))
-    for batch, plain in zip(feeds.powers_of_two(graphs), feeds.in_sixteens(graphs), strict=True):
+    for batch, plain in zip(feeds.powers_of_two(graphs), feeds.in_dozens(graphs), strict=True):
         for size, needed in (
             (len(batch.nodes["root"]), int(plain.n_node.sum()) + 1),
             (len(batch.senders), int(plain.n_edge.sum())),
