@@ -252,7 +252,7 @@ class Store:
         """Remove the checkpoints of ``of`` after ``step``: unusable, and in the way of new ones."""
         for later in self.steps(of):
             if later > step:
-                shutil.rmtree(self._of(of) / f"{later:0{STEP_DIGITS}d}")
+                shutil.rmtree(self._of(of) / f"{later:0{STEP_DIGITS}d}", ignore_errors=True)
 
     def _finite(self, of: str, steps: list[int]) -> list[int]:
         return [step for step in steps if self.about(of, step).get("finite")]

@@ -7,6 +7,7 @@ does not match is refused in one line that says what was found and what is neede
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 from ecotour import record as records
 from ecotour.checkpoint import Saved, Store, thaw
 from ecotour.demo import State
-from ecotour.errors import CheckpointError, UsageError
+from ecotour.errors import CheckpointError, RecordError, UsageError
 from ecotour.files import write_whole
 from ecotour.history import History
 from ecotour.plan import Plan
@@ -80,6 +81,7 @@ def find(
         totals: By named step, in the program's order, how many steps are asked for now.
 
     Raises:
+        RecordError: The rows cannot be written.
         CheckpointError: A checkpoint was made by another demo, configuration, seed or precision.
         UsageError: More steps are done than asked for.
     """
@@ -98,10 +100,10 @@ def find(
                 )
             chosen[of] = saved
     done = {of: int(saved.about["step"]) for of, saved in chosen.items()}
-    for of in totals:
-        store.drop_after(of, done.get(of, 0))
     log_every = {of: int(n) for of, n in (record.get("log_every") or {}).items()}
     history, elapsed_s = _rows(run_dir, totals, done, log_every, remarks)
+    for of in totals:
+        store.drop_after(of, done.get(of, 0))
 
     def restore(of: str, template: State) -> State:
         saved = chosen[of]
@@ -200,5 +202,11 @@ def _rows(
                 f"{expected} rows of {of} up to step {done[of]}"
             )
     lines = [records.to_json(row) + "\n" for rows in kept.values() for row in rows]
-    write_whole(run_dir / "metrics.jsonl", "".join(lines).encode(), durable=True)
+    content, file = "".join(lines).encode(), run_dir / "metrics.jsonl"
+    try:
+        if not file.exists() or file.read_bytes() != content:
+            write_whole(file, content, durable=True)
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise RecordError(f"cannot write {file} ({len(content):,} bytes): {why}") from error
     return history, elapsed_s

@@ -71,6 +71,7 @@ def campaign(
             if figures.kills < kills and child.kill_after(chance.uniform(0, 0.9 * limit)):
                 figures.kills += 1
                 figures.moments[moment(out)] += 1
+                print(f"{figures.kills}: {out.name} killed {moment(out)}", flush=True)
                 if (out / "run.json").exists() and chance.random() < 0.1:
                     launch(workdir, ["report", str(out)], fork=fork).finish()
                     figures.reports += 1
@@ -192,6 +193,7 @@ def launch(workdir: Path, arguments: list[str], *, fork: bool) -> Child:
 
 def preload() -> None:
     """Import what a run imports; nothing here may start JAX or a thread."""
+    # ruff: noqa: F401 - all of it is imported for the children
     import ecotour.cli.drive
     import ecotour.cli.report
     import ecotour.cli.resume
@@ -204,7 +206,7 @@ def preload() -> None:
     import matplotlib.figure
     import optax
     import orbax.checkpoint
-    import rich.console  # noqa: F401
+    import rich.console
 
 
 def main() -> None:
