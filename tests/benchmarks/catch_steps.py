@@ -92,7 +92,7 @@ def gymnax_loop(drawn_before: bool) -> tuple[Any, Loop]:
             else:
                 action = jax.random.categorical(act_key, preferences)
             step_keys = jax.random.split(step_key, BOARDS)
-            pictures, states, reward, _done, _info = step(step_keys, states, action, settings)
+            pictures, states, reward, *_ = step(step_keys, states, action, settings)
             return (pictures, states, key), reward
 
         draw_key, key = jax.random.split(key)

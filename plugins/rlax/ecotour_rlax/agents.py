@@ -174,7 +174,7 @@ def popart(boards: int, disabled: bool = False) -> Any:
 
 # %% [markdown]
 # ## Acting and learning
-# `act` plays one episode on each board, `learn` takes the gradient step. PopArt comes first: it
+# `act` plays on all boards of the seed, `learn` takes the gradient step. PopArt comes first: it
 # looks at the returns, moves their mean and spread, and rescales the last layer so that nothing
 # that the network says changes.
 
@@ -204,11 +204,8 @@ class Seed:
 
         return policy
 
-    def act(
-        self, learner: Learner, key: jax.Array, steps: int = catch.EPISODE
-    ) -> tuple[Learner, catch.Trajectory]:
-        """Play T ``steps``, by default one episode, on each board: ``[B, T, …]``."""
-        chance = jax.random.uniform(key, (self.boards, steps, 2))
+    def act(self, learner: Learner, chance: jax.Array) -> tuple[Learner, catch.Trajectory]:
+        """Play T steps on each board: ``chance`` ``[B, T, 2]`` to trajectories ``[B, T, …]``."""
         boards, played = jax.vmap(catch.unroll, in_axes=(None, 0, 0))(
             self.policy(learner), learner.boards, chance
         )

@@ -95,9 +95,9 @@ AGENTS = {
 # the seed, `[32, …]`. Nobody wrote code for that axis; `jax.vmap` adds it.
 #
 # Metrics are scalars. `greedy_return` is the interquartile mean over the seeds of the exact mean
-# return without exploration; `low` and `high` are its 95% confidence interval by bootstrap: what
-# the mean would be in 200 other draws of 32 seeds from these. `acting_return` is what the agent
-# got while it explored and learned. Returns are always counted in rewards of 1.
+# return without exploration; `greedy_low` and `greedy_high` are its 95% confidence interval by
+# bootstrap: what it would be in 200 other draws of 32 seeds from these. `acting_return` is what the
+# agent got while it explored and learned. Returns are always counted in rewards of 1.
 
 
 # %%
@@ -117,8 +117,8 @@ def measure(greedy: jax.Array, acting: jax.Array) -> dict[str, jax.Array]:
     spread = jnp.sort(interquartile_mean(greedy[draws]))
     return {
         "greedy_return": interquartile_mean(greedy),
-        "low": spread[4],
-        "high": spread[195],
+        "greedy_low": spread[4],
+        "greedy_high": spread[195],
         "acting_return": interquartile_mean(acting),
     }
 
@@ -126,7 +126,8 @@ def measure(greedy: jax.Array, acting: jax.Array) -> dict[str, jax.Array]:
 # %% [markdown]
 # ## Init and step
 # `jax.vmap` turns the functions of one seed into functions of 32. `jax.jit` compiles the whole
-# step, from the first move on 512 boards to the last new parameter, into one program.
+# step, from the first move on 512 boards to the last new parameter, into one program. All chance of
+# an update is drawn at once, from the step's own key.
 
 
 # %%
@@ -134,15 +135,16 @@ def make_step(agent: Agent, config: Config, network: hk.Transformed, init: Any) 
     """Return the named step of one agent."""
     seed = Seed(agent, network, config.boards, config.discount)
 
-    def one_seed(learner: Learner, key: jax.Array) -> tuple[Learner, jax.Array, jax.Array]:
-        learner, played = seed.act(learner, key)
+    def one_seed(learner: Learner, chance: jax.Array) -> tuple[Learner, jax.Array, jax.Array]:
+        learner, played = seed.act(learner, chance)
         learner = seed.learn(learner, played)
         acting = jnp.mean(jnp.sum(played.reward, axis=1))
         return learner, agents.greedy_return(network, learner.params), acting
 
     @jax.jit
     def step(state: Learner, batch: None, key: jax.Array) -> tuple[Learner, dict[str, jax.Array]]:
-        state, greedy, acting = jax.vmap(one_seed)(state, jax.random.split(key, config.seeds))
+        chance = jax.random.uniform(key, (config.seeds, config.boards, catch.EPISODE, 2))
+        state, greedy, acting = jax.vmap(one_seed)(state, chance)
         return state, measure(greedy, acting)
 
     return ecotour.Step(
@@ -213,7 +215,8 @@ def judge(outcome: ecotour.Outcome, config: Config, network: hk.Transformed) -> 
     price = {way: float(np.median(s.values)) for way, s in history["price_of_python"].items()}
     q_lambda = outcome.states["q_lambda"].params
     believed, true = show.believed_values(network, q_lambda), show.best_values(config.discount)
-    error = np.abs(np.asarray(believed) - true)[show.visited()].mean()
+    winning = show.visited() & (true > 0)  # what is lost the agent hardly ever sees
+    error = np.abs(np.asarray(believed) - true)[winning].mean()
 
     at_least, at_most = ecotour.Check.at_least, ecotour.Check.at_most
     checks = [
@@ -225,7 +228,7 @@ def judge(outcome: ecotour.Outcome, config: Config, network: hk.Transformed) -> 
         at_least("return while acting, q_learning", acting["q_learning"], 0.85),
         at_most("return while acting, restarting_epsilon", acting["restarting_epsilon"], -0.4),
         at_most("greedy return, large_plain", greedy["large_plain"], 0.9),
-        at_most("mean error of the values of q_lambda", error, 0.2),
+        at_most("mean error of the values of q_lambda", error, 0.1),
         at_least(
             "all seeds fused, in speeds of a Python loop",
             price["all_seeds_fused"] / price["from_python"],
@@ -251,7 +254,12 @@ def judge(outcome: ecotour.Outcome, config: Config, network: hk.Transformed) -> 
             ),
             "believed_values": show.value_map(believed, "as Q(lambda) believes"),
             "true_values": show.value_map(true, "as it is"),
-            "episode": show.film(boards, "One seed of Q(lambda), trained, on all five balls."),
+            "episode": show.film(
+                boards,
+                "One seed of Q(lambda), trained, on all five "
+                "balls. Early on the paddle may wander: every way that arrives in time is worth "
+                "the same.",
+            ),
         },
         f"{sum(greedy[name] >= 0.95 for name in AGENTS)} of {len(AGENTS)} agents catch (almost) "
         f"every ball. With its epsilon restarted in each episode Q-learning still gets "

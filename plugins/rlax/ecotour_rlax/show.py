@@ -64,13 +64,16 @@ def visited() -> np.ndarray:
 
 def value_map(values: Any, whose: str) -> exhibits.Heatmap:
     """Return the map of values ``[EPISODE, COLUMNS]``; empty where the paddle can never be."""
+    shown = np.where(visited(), np.asarray(values, np.float64), np.nan)
     return exhibits.Heatmap(
-        np.where(visited(), np.asarray(values, np.float64), np.nan),
+        shown,
         f"Value of the best action, {whose}: ball in the leftmost column, by the ball's row and "
-        "the paddle's column. Near the bottom a paddle that is too far away has lost.",
+        "the paddle's column. Near the bottom a paddle that is too far away has lost; an agent "
+        "that plays well is hardly ever there, and so knows little of it.",
         row_names=[str(row) for row in range(catch.EPISODE)],
         column_names=[str(column) for column in range(catch.COLUMNS)],
         annotate=True,
+        cells=[["" if np.isnan(x) else f"{x:.2f}" for x in row] for row in shown],
         row_label="row of the ball",
         column_label="column of the paddle",
     )
@@ -78,11 +81,13 @@ def value_map(values: Any, whose: str) -> exhibits.Heatmap:
 
 # %% [markdown]
 # ## An episode
-# All five balls side by side, the ball in orange and the paddle in blue.
+# All five balls side by side: the ball orange, the paddle blue, and green where they meet.
 
 # %%
 CELL = 12
 EMPTY, BALL, PADDLE = (0.12, 0.13, 0.17), (1.0, 0.62, 0.16), (0.25, 0.62, 1.0)
+CAUGHT = (0.20, 0.80, 0.40)
+MARGIN = 6
 
 
 def film(boards: catch.Board, caption: str) -> exhibits.Film:
@@ -93,11 +98,16 @@ def film(boards: catch.Board, caption: str) -> exhibits.Film:
     t, game = np.arange(length)[:, None], np.arange(games)[None, :]
     cells[t, game, ball_row.T, ball_column.T] = BALL
     cells[t, game, catch.ROWS - 1, paddle.T] = PADDLE
+    caught = (ball_row == catch.ROWS - 1) & (ball_column == paddle)
+    at, which = np.nonzero(caught.T)
+    cells[at, which, catch.ROWS - 1, paddle.T[at, which]] = CAUGHT
     tiles = cells.repeat(CELL, axis=2).repeat(CELL, axis=3)
     tiles[:, :, ::CELL] = 0.0  # the lines between the cells
     tiles[:, :, :, ::CELL] = 0.0
-    tiles = np.pad(tiles, ((0, 0), (0, 0), (4, 4), (4, 4), (0, 0)), constant_values=1.0)
+    tiles = np.pad(tiles, ((0, 0), (0, 0), *[(MARGIN, MARGIN)] * 2, (0, 0)), constant_values=1.0)
     frames = np.concatenate([tiles[:, game] for game in range(games)], axis=2)
+    edge = ((0, 0), (0, 0), (2 * MARGIN, 2 * MARGIN), (0, 0))
+    frames = np.pad(frames, edge, constant_values=1.0)
     return exhibits.Film(frames, caption, frames_per_second=3.0)
 
 
@@ -113,8 +123,8 @@ def learning(
     lines = {}
     for name in names:
         of = history[name]
-        mean = of["greedy_return"]
-        lines[name] = exhibits.Line(mean.steps, mean.values, of["low"].values, of["high"].values)
+        mean, low, high = of["greedy_return"], of["greedy_low"], of["greedy_high"]
+        lines[name] = exhibits.Line(mean.steps, mean.values, low.values, high.values)
     return exhibits.Curves(lines, caption, "update", "return without exploration", GUIDES)
 
 
@@ -189,8 +199,8 @@ def results(
             [
                 name,
                 of["greedy_return"].last,
-                of["low"].last,
-                of["high"].last,
+                of["greedy_low"].last,
+                of["greedy_high"].last,
                 first_at_least(of["greedy_return"], 0.95),
                 of["acting_return"].last,
                 float(np.mean(1.0 - of["acting_return"].values)),

@@ -36,7 +36,7 @@ def test_state_keeps_its_kind_and_metrics_are_scalars(program, name):
     assert {x.shape for x in jax.tree.leaves(state)} <= {
         (4, *shape) for shape in [(), (1,), (3,), (8,), (50, 8), (8, 3), (8, 1)]
     }
-    assert set(metrics) == {"greedy_return", "low", "high", "acting_return"}
+    assert set(metrics) == {"greedy_return", "greedy_low", "greedy_high", "acting_return"}
     assert all(kind(x) == ((), jnp.float32, False) for x in metrics.values())
 
 
@@ -71,7 +71,7 @@ def test_the_band_covers_the_mean_as_often_as_it_says():
     """Of 400 draws of 32 seeds from a normal distribution; a bootstrap of 32 is a little narrow."""
     draws = np.random.default_rng(2).normal(size=(400, 32)).astype(np.float32)
     metrics = jax.jit(jax.vmap(lambda x: demo.measure(x, x)))(draws)
-    covered = (np.asarray(metrics["low"]) <= 0) & (np.asarray(metrics["high"]) >= 0)
+    covered = (np.asarray(metrics["greedy_low"]) <= 0) & (np.asarray(metrics["greedy_high"]) >= 0)
     assert 0.88 <= covered.mean() <= 0.98
 
 
@@ -81,7 +81,7 @@ def outcome(program: ecotour.Program, value: float, rate: float) -> ecotour.Outc
     def series(value: float) -> ecotour.Series:
         return ecotour.Series(np.arange(1, 4), np.full(3, value))
 
-    names = ("greedy_return", "low", "high", "acting_return")
+    names = ("greedy_return", "greedy_low", "greedy_high", "acting_return")
     history = {agent: {name: series(value) for name in names} for agent in demo.AGENTS}
     history["price_of_python"] = {
         "from_python": series(1.0),
@@ -135,11 +135,20 @@ def test_the_film_shows_ball_and_paddle():
     balls = jax.vmap(catch.start)(jnp.arange(5))
     boards, _ = jax.vmap(lambda b: catch.play(lambda board: jnp.int32(1), b))(balls)
     frames = np.asarray(show.film(boards, "").frames)
-    assert frames.shape == (10, 10 * show.CELL + 8, 5 * (5 * show.CELL + 8), 3)
-    centre = show.CELL // 2 + 4
-    np.testing.assert_allclose(frames[0, centre, centre], show.BALL)
-    bottom, middle = 9 * show.CELL + centre, 2 * show.CELL + centre
-    np.testing.assert_allclose(frames[0, bottom, middle], show.PADDLE)
+    m, cell = show.MARGIN, show.CELL
+    assert frames.shape == (10, 10 * cell + 2 * m, 5 * (5 * cell + 2 * m) + 4 * m, 3)
+    assert (frames >= 0).all()
+    assert (frames <= 1).all()
+
+    def colour(frame, game, row, column):
+        x = 2 * m + game * (5 * cell + 2 * m) + m + column * cell + cell // 2
+        return frames[frame, m + row * cell + cell // 2, x]
+
+    for game in range(5):
+        np.testing.assert_allclose(colour(4, game, 4, game), show.BALL)
+        np.testing.assert_allclose(colour(4, game, 9, 2), show.PADDLE)
+    np.testing.assert_allclose(colour(9, 2, 9, 2), show.CAUGHT)
+    np.testing.assert_allclose(colour(9, 0, 9, 2), show.PADDLE)
 
 
 def test_moves_from_python_add_up_to_an_episode():
