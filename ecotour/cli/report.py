@@ -27,9 +27,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(record.to_json(known, indent=1))
         return 0
-    from rich.console import Console
+    from ecotour.sinks.terminal import Terminal
 
-    from ecotour.sinks.summary import summary
-
-    Console(highlight=False).print(summary(known))
+    Terminal(sys.stdout).summarise(known)
     return 0

@@ -54,7 +54,7 @@ def bars(chart: Bars, width: float = look.WIDTH) -> Figure:
         axes.yaxis.set_major_formatter(FuncFormatter(canvas.tick))
     if len(names) <= 16:
         if chart.guides:
-            _write_inside(axes, places, values)  # at the foot, where no guide crosses them
+            _write_inside(axes, places, values, drawn)  # at the foot, where no guide crosses them
         else:
             _write_values(axes, places, values, drawn, errors, lying)
     head(axes, chart.y_label, draw_guides(axes, chart.guides))
@@ -78,13 +78,20 @@ def _write_values(axes, places, values, drawn, errors, lying) -> None:  # type: 
     axes.margins(x=0.12 if lying else 0.02, y=0.02 if lying else 0.12)
 
 
-def _write_inside(axes, places, values) -> None:  # type: ignore[no-untyped-def]
-    for place, value in zip(places, values, strict=True):
+def _write_inside(axes, places, values, drawn) -> None:  # type: ignore[no-untyped-def]
+    tallest = float(np.abs(drawn).max(initial=0.0))
+    for place, value, end in zip(places, values, drawn, strict=True):
+        inside = abs(end) > 0.12 * tallest
+        up = end >= 0
         axes.annotate(
-            number(float(value)), (place, 0), xytext=(0, 4 if value >= 0 else -4),
-            textcoords="offset points", ha="center", va="bottom" if value >= 0 else "top",
-            fontsize=look.SMALL_SIZE - 0.5, color=look.PAPER,
+            _short(float(value)), (place, 0 if inside else end), xytext=(0, 3 if up else -3),
+            textcoords="offset points", ha="center", va="bottom" if up else "top",
+            fontsize=look.SMALL_SIZE - 0.5, color=look.PAPER if inside else look.MUTED, zorder=3,
         )
+
+
+def _short(value: float) -> str:
+    return f"{value:.2g}" if 1e-3 <= abs(value) < 100 and value % 1 else number(value)
 
 
 def heatmap(chart: Heatmap) -> Figure:
@@ -118,7 +125,7 @@ def heatmap(chart: Heatmap) -> Figure:
         _write_cells(axes, chart, values, colours, scale)
     if chart.cells is None and np.isfinite(values).any():
         bar = figure.colorbar(shown, ax=axes, fraction=0.05, pad=0.02, aspect=24)
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
         bar.ax.tick_params(length=0, labelsize=look.SMALL_SIZE)
     return figure
 

@@ -102,16 +102,17 @@ def head(axes: Axes, title: str, *legends: Sequence[Any]) -> None:
     assert figure is not None
     assert grid is not None
     room = 12.5 * figure.get_figwidth() / grid.ncols  # characters, about
-    above = 0.0
+    above, legend = 0.0, None
     for handles in reversed([legend for legend in legends if legend]):
         longest = max(len(str(handle.get_label())) for handle in handles)
         columns = max(1, min(len(handles), 6, int(room // (longest + 5))))
+        if above and legend is not None:
+            axes.add_artist(legend)  # a second legend would push the first one out
         legend = axes.legend(
             handles=list(handles), loc="lower left", bbox_to_anchor=(-0.012, 1.0),
             ncols=columns, borderaxespad=0.25 + above / look.SMALL_SIZE, handlelength=1.5,
             columnspacing=1.2, handletextpad=0.3, borderpad=0.2, labelspacing=0.35,
         )
-        axes.add_artist(legend)
         above += 12.4 * -(-len(handles) // columns)
     axes.set_title(canvas.shorten(title, 60), pad=8 + above)
 
