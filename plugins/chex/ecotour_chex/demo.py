@@ -32,9 +32,14 @@ import ecotour
 class Config:
     """The demo's flags."""
 
-    batch_size: int = ecotour.flag(64, "examples a step; a multiple of 4", at_least=32)
+    examples_per_device: int = ecotour.flag(16, "of the four; a batch has all", at_least=8)
     noise: float = ecotour.flag(0.01, "standard deviation of the gradient's noise", above=0.0)
     timed_steps: int = ecotour.flag(300, "steps over which a guard is timed", at_least=10)
+
+    @property
+    def batch_size(self) -> int:
+        """Examples a step: those of four devices, whether or not they are there."""
+        return 4 * self.examples_per_device
 
 
 # %% The data

@@ -94,7 +94,7 @@ def test_the_hidden_broadcast_learns_nothing_but_the_mean() -> None:
 
 def test_the_error_over_devices_is_that_of_the_weights_of_its_parts() -> None:
     # by hand: every device divides by its own mean weight, then all count alike
-    batch = museum.museum_batches(SEED, 64, 3)[2]
+    batch = museum.museum_batches(SEED, 64, 4)[2]
     inputs, targets = np.float64(batch["inputs"]), np.float64(batch["targets"])
     unit = inputs / (np.linalg.norm(inputs, axis=-1, keepdims=True) + 1e-6)
     each = -2.0 * targets[:, None] * unit * batch["weights"][:, None]
