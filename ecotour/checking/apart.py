@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ecotour.checking.table import TABLE, Found, Report
+from ecotour.checking.table import TABLE, Found, Report, fill
 from ecotour.errors import EcotourError, UsageError
 
 TIMEOUT_S = 900.0
@@ -93,14 +93,9 @@ def _read(answer: Path, target: str, code: int | None, seconds: float, last: lis
         words = f": {last[0]}" if last and code not in (0, 1) else ""
         detail = f"exit code {code}, while looking for {phase}{words}"
         report.found.append(Found("process-ended", "", detail))
-    fill_table()
+    fill()
     report.unproved = {id: "the check broke off" for id, one in TABLE.items() if one.proof}
     return report
-
-
-def fill_table() -> None:
-    """Enter all findings."""
-    from ecotour.checking import conduct, loading, purity  # noqa: F401
 
 
 def _environment() -> dict[str, str]:

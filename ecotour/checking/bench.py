@@ -7,6 +7,7 @@ holds for ``ecotour run``.
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ from ecotour import checkpoint, datasets, events, exhibit_json, runner, stages
 from ecotour.checking.subject import Subject
 from ecotour.checking.table import Fault, Unproved
 from ecotour.demo import Program, State, Step, Verdict
-from ecotour.errors import ContractError, EcotourError
+from ecotour.errors import ContractError, DataError, EcotourError
 from ecotour.feed import Feed
 from ecotour.plan import Plan
 
@@ -40,6 +41,7 @@ class Run:
         states: Copies of the states by named step and step number, as checkpoints keep them.
         metrics: What was reported, by named step and step number.
         verdict: What the judge said; ``None`` where it was not asked.
+        shown: What views showed, as JSON, by named step and the number of the next step.
         donation: By named step, exhibits that could not be read after the next step.
         exhibits: By named step, exhibits that are none.
         view_compiles: By named step, how many programs each view compiled.
@@ -48,6 +50,7 @@ class Run:
     states: dict[str, dict[int, checkpoint.Frozen]] = dataclasses.field(default_factory=dict)
     metrics: dict[str, dict[int, Mapping[str, float]]] = dataclasses.field(default_factory=dict)
     verdict: Verdict | None = None
+    shown: dict[str, dict[int, str]] = dataclasses.field(default_factory=dict)
     donation: dict[str, str] = dataclasses.field(default_factory=dict)
     exhibits: dict[str, str] = dataclasses.field(default_factory=dict)
     view_compiles: dict[str, list[int]] = dataclasses.field(default_factory=dict)
@@ -83,12 +86,18 @@ def keys_of(seed: int) -> dict[str, jax.Array]:
     return dict(zip(names, jax.random.split(jax.random.key(seed), 5), strict=True))
 
 
-def feed_of(program: Program, key: jax.Array) -> Feed | None:
-    """The feed of a program, from the embedded data."""
+def batch_of(program: Program, key: jax.Array) -> Any:
+    """The batch of step 1 from the embedded data, or ``None`` for a program without data."""
     if "train" not in program.data:
         return None
-    data = datasets.resolve(program.data["train"], "embedded", None)
-    return Feed.of(data, program.batch_size, key)
+    try:
+        data = datasets.resolve(program.data["train"], "embedded", None)
+        feed = Feed.of(data, program.batch_size, key)
+    except DataError as error:
+        raise Fault("needs", str(error)) from error
+    except EcotourError as error:
+        raise Fault("run-fails", str(error)) from error
+    return feed.batch(feed.arrays, feed.order(0), jnp.int32(1))
 
 
 def single(subject: Subject, name: str) -> Single:
@@ -96,11 +105,7 @@ def single(subject: Subject, name: str) -> Single:
 
     def make() -> Single:
         keys = keys_of(0)
-        try:
-            feed = feed_of(subject.program, keys["feed"])
-        except EcotourError as error:
-            raise Fault("needs", str(error)) from error
-        batch = feed and feed.batch(feed.arrays, feed.order(0), jnp.int32(1))
+        batch = batch_of(subject.program, keys["feed"])
         steps = tuple(jax.random.fold_in(keys["step"], n) for n in range(1, 4))
         return Single(name, subject.program.steps[name], batch, keys["init"], steps)
 
@@ -126,8 +131,14 @@ def straight(subject: Subject) -> Run:
 
 
 def again(subject: Subject) -> Run:
-    """The compiled steps of another build, from their beginning."""
-    return subject.once("again", lambda: _run(subject, _bare(subject.another(2))))
+    """The compiled steps of another build, from their beginning, unseen."""
+
+    def make() -> Run:
+        program = _bare(subject.another(2))
+        unseen = {n: dataclasses.replace(s, view=None) for n, s in program.steps.items()}
+        return _run(subject, dataclasses.replace(program, steps=unseen))
+
+    return subject.once("again", make)
 
 
 def resumed(subject: Subject, after: int) -> Run:
@@ -148,7 +159,7 @@ def resumed(subject: Subject, after: int) -> Run:
 
 
 def _bare(program: Program) -> Program:
-    steps = {n: dataclasses.replace(s, view=None) for n, s in program.steps.items() if s.compiled}
+    steps = {name: step for name, step in program.steps.items() if step.compiled}
     if not steps:
         raise Unproved("no step is compiled")
     return dataclasses.replace(program, steps=steps, judge=lambda _: Verdict(()))
@@ -168,7 +179,7 @@ def _run(subject: Subject, program: Program, resume: runner.Resume | None = None
             match event:
                 case events.Reported(of, step, _, metrics, _, _):
                     found.metrics.setdefault(of, {})[step] = dict(metrics)
-                    _read(found, of, pending.pop(of, {}))
+                    _read(found, of, step, pending.pop(of, {}))
                 case events.Snapshot(of, step, state, _, _):
                     found.states.setdefault(of, {})[step] = checkpoint.freeze(state)
                 case events.Viewed(of, _, shown):
@@ -185,11 +196,13 @@ def _run(subject: Subject, program: Program, resume: runner.Resume | None = None
     return found
 
 
-def _read(found: Run, of: str, shown: Mapping[str, Any]) -> None:
+def _read(found: Run, of: str, step: int, shown: Mapping[str, Any]) -> None:
     """Look at what a view returned, one step later."""
     for name, exhibit in shown.items():
         try:
-            exhibit_json.to_json(exhibit, name)
+            document = exhibit_json.to_json(exhibit, name)
+            texts = found.shown.setdefault(of, {})
+            texts[step] = texts.get(step, "") + json.dumps([name, document])
         except RuntimeError as error:
             found.donation[of] = f"exhibit {name!r}: {error}"
         except ContractError as error:
@@ -220,11 +233,10 @@ def same(one: checkpoint.Frozen, other: checkpoint.Frozen) -> list[str]:
     """The leaves that are not the same to the last bit."""
     found = []
     for a, b in zip(one.leaves, other.leaves, strict=False):
-        if {k: v for k, v in a.items() if k != "host"} != {
-            k: v for k, v in b.items() if k != "host"
-        }:
-            found.append(f"state{a['path']}")
-        elif "name" in a and one.arrays[a["name"]].tobytes() != other.arrays[b["name"]].tobytes():
+        alike = all(a.get(key) == b.get(key) for key in {*a, *b} - {"host"})
+        if not alike or (
+            "name" in a and one.arrays[a["name"]].tobytes() != other.arrays[b["name"]].tobytes()
+        ):
             found.append(f"state{a['path']}")
     if len(one.leaves) != len(other.leaves):
         found.append(f"{len(one.leaves)} leaves and {len(other.leaves)}")

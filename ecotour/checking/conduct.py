@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import jax
@@ -12,6 +13,7 @@ from ecotour import checkpoint, stages
 from ecotour.checking import bench
 from ecotour.checking.purity import STATE
 from ecotour.checking.subject import STEPS, Subject, fresh_modules, shapes_of
+from ecotour.checking.surroundings import enough_devices, two_devices
 from ecotour.checking.table import Fault, Unproved, finding, stage
 from ecotour.demo import Verdict
 
@@ -53,26 +55,11 @@ def same_bits(subject: Subject) -> Iterator[str]:
 
 
 @finding(
-    "checkpoint",
-    "The state cannot be saved",
-    "A leaf is neither an array, nor a key, nor a number or a word, so no checkpoint holds it",
-    "Keep arrays in the state; what is fixed for the run belongs to build",
-    after=STATE,
-)
-def savable(subject: Subject) -> Iterator[str]:
-    """The checkpoint of a state names an obstacle."""
-    for of, states in bench.straight(subject).states.items():
-        obstacle = next((frozen.obstacle for frozen in states.values() if frozen.obstacle), "")
-        if obstacle:
-            yield f"{of!r}: {obstacle}"
-
-
-@finding(
     "resume",
     "A run that is broken off and resumed ends with other numbers",
-    "The step keeps something outside its state, which a new process does not have",
-    "Keep all that a step needs from an earlier one in the state",
-    after=(*STATE, "same-bits", "checkpoint"),
+    "A step or a view keeps something outside the state, which a new process does not have",
+    "Keep all that is needed from an earlier step in the state",
+    after=(*STATE, "same-bits"),
 )
 def resume(subject: Subject) -> Iterator[str]:
     """Four steps against two, a checkpoint, a new build, and two more, to the last bit."""
@@ -83,6 +70,10 @@ def resume(subject: Subject) -> Iterator[str]:
             said += bench.same(whole.states[of][step], rest.states[of][step])
             if said:
                 yield f"{of!r} at step {step}: {said[0]}"
+                break
+        for step, text in rest.shown.get(of, {}).items():
+            if text != whole.shown[of].get(step):
+                yield f"{of!r}: its view shows something else after step {step - 1}"
                 break
 
 
@@ -162,10 +153,9 @@ def no_checks(subject: Subject) -> Iterator[str]:
 )
 def checks_cannot_fail(subject: Subject) -> Iterator[str]:
     """The verdict on a run of very few steps has nothing to complain of."""
-    steps = subject.demo.build(subject.config).steps
-    if all(step.steps <= subject.program.steps[name].steps for name, step in steps.items()):
-        raise Unproved("a whole run of this demo is as short as the check's")
     verdict = bench.straight(subject).verdict
+    if all(step.steps >= subject.totals[name] for name, step in subject.program.steps.items()):
+        raise Unproved("a whole run of this demo is as short as the check's")
     if isinstance(verdict, Verdict) and all(check.passed for check in verdict.checks):
         yield ", ".join(f"{c.name}: {c.value:g} {c.want}" for c in verdict.checks[:3])
 
@@ -176,14 +166,20 @@ def checks_cannot_fail(subject: Subject) -> Iterator[str]:
     "It counts or names devices, or takes a mean over a part of the batch",
     "Write the step for the whole batch, without jax.devices(): the runner splits the batch",
     per="step",
-    after=UNSTEADY,
+    after=(*UNSTEADY, "same-bits"),
 )
 def devices(subject: Subject, name: str) -> Iterator[str]:
     """The first two steps with the batch split over two devices, against the run's."""
-    if len(jax.devices()) < 2:
+    if not enough_devices():
         raise Unproved("this process has one device")
     one, run = bench.single(subject, name), bench.straight(subject)
-    mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ("data",))
+    with two_devices():
+        yield from _split(subject, one, run, name)
+
+
+def _split(subject: Subject, one: bench.Single, run: bench.Run, name: str) -> Iterator[str]:
+    one = dataclasses.replace(one, step=subject.another(4).steps[name])
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
     split = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
     whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
 
@@ -208,7 +204,7 @@ def devices(subject: Subject, name: str) -> Iterator[str]:
     "vmap",
     "A step that says it can be mapped over seeds gives other numbers under jax.vmap",
     "Something in it is done once for all seeds, or does not follow vmap's rules",
-    "Let every value depend on the state and the key alone, or drop seeds_in_parallel from the Step",
+    "Let every value depend on the state and the key alone, or drop seeds_in_parallel",
     per="step",
     after=(*UNSTEADY, "same-bits"),
 )
@@ -247,6 +243,7 @@ def vmap(subject: Subject, name: str) -> Iterator[str]:
 )
 def x64(subject: Subject) -> Iterator[str]:
     """The demo, imported anew and traced with x64 on: no exception, the same state in kind."""
+    bench.straight(subject)
     with jax.enable_x64(True):
         try:
             with fresh_modules(subject.watch.is_own):

@@ -87,7 +87,7 @@ stage(
     "build-fails",
     "build raised an exception",
     "The defaults do not make a program",
-    "Mend the line that is named; for flags that do not go together raise ValueError with a sentence",
+    "Mend the line that is named; for flags that do not go together raise ValueError",
 )
 stage(
     "build-returns",
@@ -99,8 +99,8 @@ stage(
     "offline",
     "The demo does not work without the network",
     "It downloads as it is imported or built, and fails with a traceback where it cannot",
-    "Ship small data in the demo's source, fall back on it, or raise ecotour.errors.DataError with a "
-    "sentence that says what is needed and how to get it",
+    "Ship small data in the demo's source, fall back on it, or raise ecotour.errors.DataError with "
+    "a sentence that says what is needed and how to get it",
 )
 stage(
     "needs",

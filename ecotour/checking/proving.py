@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from ecotour.checking.subject import Subject
-from ecotour.checking.table import TABLE, Fault, Finding, Found, Report, Unproved
+from ecotour.checking.table import TABLE, Fault, Finding, Found, Report, Unproved, fill
 from ecotour.errors import EcotourError
 
 
@@ -17,9 +17,7 @@ def prove(subject: Subject, tell: Callable[[str], None] = lambda _: None) -> Rep
         subject: The demo.
         tell: Called with the name of each finding as it is looked for.
     """
-    from ecotour.checking import conduct, loading, purity
-
-    assert conduct and loading and purity  # they fill the table
+    fill()
     began, report = time.monotonic(), Report()
     with subject.watch.watching():
         try:

@@ -62,7 +62,7 @@ def _changes(subject: Subject, name: str) -> dict[str, list[str]]:
             raise Fault("step-fails", f"it must return (state, metrics): {error}", name) from error
         found: dict[str, list[str]] = {}
         for line in stages.differences(state, after):
-            old, arrow, new = line.partition(": ")[2].partition(" -> ")
+            old, _, new = line.partition(": ")[2].partition(" -> ")
             if "absent" in (old, new) or "[" not in old or "PyTreeDef" in line:
                 kind = "state-structure"
             elif old.partition("[")[0] != new.partition("[")[0]:
@@ -83,7 +83,7 @@ def _changes(subject: Subject, name: str) -> dict[str, list[str]]:
     "state-structure",
     "The state has another structure after a step",
     "A leaf comes or goes, or a tuple becomes a list; each step must be compiled anew",
-    "Return a state made like the one that came in, for instance with _replace or dataclasses.replace",
+    "Return a state made like the one that came in, with _replace or dataclasses.replace",
     per="step",
 )
 def state_structure(subject: Subject, name: str) -> Iterator[str]:
@@ -218,7 +218,7 @@ def metric_finite(subject: Subject) -> Iterator[str]:
     "metric-names",
     "The names of the metrics change from step to step",
     "A name is a curve, and a curve with gaps cannot be judged",
-    "Return the same names at every step; where there is nothing to tell, return a NaN or the last value",
+    "Return the same names at every step; where there is nothing to tell, repeat the last value",
     per="demo",
     after=STATE,
 )
@@ -236,8 +236,8 @@ def metric_names(subject: Subject) -> Iterator[str]:
 @finding(
     "jit-disagrees",
     "A step gives other numbers without jit",
-    "It does something while it is traced (a counter, a list, isinstance of a tracer, NumPy's random "
-    "numbers) that then stands in the compiled program for good",
+    "It does something while it is traced (a counter, a list, isinstance of a tracer, NumPy's "
+    "random numbers) that then stands in the compiled program for good",
     "Keep what changes in the state, and decide by values with jnp.where or jax.lax.cond",
     per="step",
     after=(*STATE, "host-round-trip"),

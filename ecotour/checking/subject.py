@@ -53,6 +53,7 @@ class Subject:
         self.jax_cpu_s = 0.0
         self.discovery: list[str] | None = None
         self.changed: list[str] = []
+        self.totals: dict[str, int] = {}
 
     def once(self, what: str, make: Callable[[], Value]) -> Value:
         """The value of ``make``, or what it raised; carried out at the first call."""
@@ -134,6 +135,7 @@ class Subject:
         if not isinstance(program, Program) or not program.steps:
             what = "a Program without steps" if isinstance(program, Program) else _kind(program)
             raise Fault("build-returns", f"it returned {what}")
+        self.totals = {name: step.steps for name, step in program.steps.items()}
         steps = {name: self._tagged(name, step) for name, step in program.steps.items()}
         judge = self._guard("judge-fails", "", program.judge)
         return dataclasses.replace(program, steps=steps, judge=judge)
@@ -263,13 +265,11 @@ def fresh_modules(is_own: Callable[[str], bool]) -> Iterator[None]:
 def shapes_of(program: Program) -> dict[str, tuple[Any, Any]]:
     """For each compiled step, the trees of shapes before and after a step. Runs nothing."""
     import jax
-    import jax.numpy as jnp
 
-    from ecotour.checking.bench import feed_of, keys_of
+    from ecotour.checking.bench import batch_of, keys_of
 
     keys = keys_of(0)
-    feed = feed_of(program, keys["feed"])
-    batch = feed and feed.batch(feed.arrays, feed.order(0), jnp.int32(1))
+    batch = batch_of(program, keys["feed"])
     found = {}
     for name, step in program.steps.items():
         if step.compiled:

@@ -142,6 +142,7 @@ class Watch:
                 (socket.socket, "connect_ex"),
             ):
                 stack.enter_context(_replaced(owner, name, self._refuse(getattr(owner, name))))
+            stack.enter_context(_one_device())
             yield
 
     @contextlib.contextmanager
@@ -190,6 +191,47 @@ class Watch:
                 return f"{Path(file).name}:{frame.f_lineno}"
             frame = frame.f_back
         return ""
+
+
+_visible = 1
+_COUNTING = ("devices", "local_devices", "device_count", "local_device_count")
+
+
+@contextlib.contextmanager
+def _one_device() -> Iterator[None]:
+    """Let JAX tell of one device, however many there are, until `two_devices`."""
+    import jax
+
+    def shown(original: Callable[..., Any]) -> Callable[..., Any]:
+        def asked(*arguments: Any, **named: Any) -> Any:
+            answer = original(*arguments, **named)
+            return min(answer, _visible) if isinstance(answer, int) else answer[:_visible]
+
+        return asked
+
+    with contextlib.ExitStack() as stack:
+        for name in _COUNTING:
+            stack.enter_context(_replaced(jax, name, shown(getattr(jax, name))))
+        yield
+
+
+@contextlib.contextmanager
+def two_devices() -> Iterator[None]:
+    """Let JAX tell of two."""
+    global _visible
+    _visible = 2
+    try:
+        yield
+    finally:
+        _visible = 1
+
+
+def enough_devices() -> bool:
+    """Whether there are two."""
+    import jax
+
+    with two_devices():
+        return len(jax.devices()) > 1
 
 
 class _Stream(io.StringIO):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
@@ -124,6 +125,12 @@ class Unproved(Exception):
 
 TABLE: dict[str, Finding] = {}
 """All findings by name, in the order in which they are looked for."""
+
+
+def fill() -> None:
+    """Enter all findings, in the order in which they are looked for."""
+    for module in ("loading", "purity", "conduct"):
+        importlib.import_module(f"ecotour.checking.{module}")
 
 
 def stage(id: str, sentence: str, cause: str, mend: str) -> None:

@@ -31,6 +31,8 @@ def subject_for(
     """
     if is_file(target):
         path = Path(target).resolve()
+        if str(path.parent) not in sys.path:  # `load_file` would, which is none of the demo's doing
+            sys.path.insert(0, str(path.parent))
 
         def load_file() -> tuple[registry.Entry, Demo]:
             return registry.load_file(path)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ecotour.checking.apart import check, fill_table
+from ecotour.checking.apart import check
+from ecotour.checking.table import fill
 from ecotour.cli import process
 from ecotour.record import to_json
 
@@ -20,7 +21,7 @@ def main(arguments: argparse.Namespace) -> int:
             provider=arguments.provider,
             timeout_s=arguments.timeout,
         )
-        fill_table()
+        fill()
         if arguments.json:
             stdout.write(to_json(report.document(), indent=1) + "\n")
         else:
