@@ -88,9 +88,10 @@ def freeze(state: State) -> Frozen:
             about["host"] = not isinstance(leaf, jax.Array)
             about["weak"] = bool(getattr(leaf, "weak_type", False))
             if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-                about |= {"kind": "key", "impl": str(jax.random.key_impl(leaf))}
+                keys: Any = leaf
+                about |= {"kind": "key", "impl": str(jax.random.key_impl(keys))}
                 about["key_dtype"] = str(leaf.dtype)
-                leaf = jax.random.key_data(leaf)
+                leaf = jax.random.key_data(keys)
             else:
                 about["kind"] = "array"
             array = np.array(leaf)  # a copy: the next step is given the original
@@ -326,7 +327,7 @@ def _match(was: Mapping[str, Any], leaf: Any) -> None:
 
 
 def _digest(array: np.ndarray) -> str:
-    return hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8)).hexdigest()
+    return hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).hexdigest()
 
 
 def _reason(error: BaseException) -> str:
@@ -338,7 +339,12 @@ def _reason(error: BaseException) -> str:
     if isinstance(inner, OSError) and inner.strerror:
         return inner.strerror
     text = str(error)
-    known = ("No space left on device", "Disk quota exceeded", "File too large", "Permission denied")
+    known = (
+        "No space left on device",
+        "Disk quota exceeded",
+        "File too large",
+        "Permission denied",
+    )
     for phrase in known:  # TensorStore wraps the system's words in its own
         if phrase in text:
             return phrase

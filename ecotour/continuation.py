@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ecotour import environment
 from ecotour import record as records
 from ecotour.checkpoint import Saved, Store, thaw
 from ecotour.demo import State
@@ -60,8 +61,8 @@ def identity(plan: Plan) -> dict[str, Any]:
         "source_hash": plan.source_hash,
         "config": dataclasses.asdict(plan.config),
         "seed": plan.seed,
-        "x64": bool(jax.config.jax_enable_x64),
-        "matmul_precision": jax.config.jax_default_matmul_precision,
+        "x64": environment.x64(),
+        "matmul_precision": environment.matmul_precision(),
         "jax": jax.__version__,
         "backend": jax.default_backend(),
     }

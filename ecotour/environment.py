@@ -64,6 +64,23 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def x64() -> bool:
+    """Whether JAX computes in double precision where it is asked to."""
+    import jax
+
+    config: Any = jax.config  # its settings are attributes that are made at run time
+    return bool(config.jax_enable_x64)
+
+
+def matmul_precision() -> str | None:
+    """The precision of matrix products that JAX was told to use, or ``None``."""
+    import jax
+
+    config: Any = jax.config
+    precision: str | None = config.jax_default_matmul_precision
+    return precision
+
+
 def describe() -> dict[str, Any]:
     """The environment of a run, as ``run.json`` holds it. Initialises JAX's backend."""
     import jax
@@ -80,6 +97,6 @@ def describe() -> dict[str, Any]:
         **present,
         "backend": jax.default_backend(),
         "devices": [str(device) for device in jax.devices()],
-        "x64": bool(jax.config.jax_enable_x64),
-        "matmul_precision": jax.config.jax_default_matmul_precision,
+        "x64": x64(),
+        "matmul_precision": matmul_precision(),
     }

@@ -121,7 +121,8 @@ def parse(config: type, tokens: Sequence[str], other_flags: Iterable[str] = ()) 
         known = [flag.name for flag in flags] + list(other_flags)
         raise UnknownNameError("flag", typed, known) from None
     except cyclopts.UnusedCliTokensError as error:
-        raise UsageError(f"unexpected {error.unused_tokens[0]!r}: a flag starts with --") from None
+        (unexpected, *_) = error.unused_tokens or ["text"]
+        raise UsageError(f"unexpected {unexpected!r}: a flag starts with --") from None
     except cyclopts.CycloptsError as error:
         raise UsageError(" ".join(str(error).split())) from None
     try:

@@ -93,9 +93,9 @@ class StepTimes:
         # neighbours in the order of their times become one, so percentiles hardly move
         ordered = sorted(self.blocks)
         pairs = zip(ordered[::2], ordered[1::2], strict=False)
-        self.blocks = [
-            ((a * m + b * n) / (m + n), m + n) for (a, m), (b, n) in pairs
-        ] + ordered[len(ordered) & ~1 :]
+        self.blocks = [((a * m + b * n) / (m + n), m + n) for (a, m), (b, n) in pairs] + ordered[
+            len(ordered) & ~1 :
+        ]
 
 
 def added(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:

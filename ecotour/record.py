@@ -95,7 +95,9 @@ class RunDirectory:
                 f"{path} is in use by {owner}: wait for it, or choose another --out"
             ) from None
         except NotImplementedError as error:
-            raise RecordError(f"{path} is on a file system without locks: choose a new --out") from error
+            raise RecordError(
+                f"{path} is on a file system without locks: choose a new --out"
+            ) from error
         return cls(path, lock)
 
     def write_record(self, record: Mapping[str, Any]) -> None:
@@ -104,7 +106,9 @@ class RunDirectory:
         Raises:
             OSError: It could not be written; it is as it was.
         """
-        write_whole(self.path / "run.json", (to_json(record, indent=1) + "\n").encode(), durable=True)
+        write_whole(
+            self.path / "run.json", (to_json(record, indent=1) + "\n").encode(), durable=True
+        )
 
     def release(self) -> None:
         """Give the directory up."""

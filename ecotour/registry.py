@@ -174,9 +174,7 @@ def load_file(path: Path) -> tuple[Entry, Demo]:
         raise
     except BaseException as error:
         sys.modules.pop(module_name, None)
-        raise LoadError(
-            "import-fails", f"{path} cannot be imported: {_cause(error)}"
-        ) from error
+        raise LoadError("import-fails", f"{path} cannot be imported: {_cause(error)}") from error
     return entry, demo_of(module, str(path))
 
 

@@ -84,7 +84,7 @@ def run(
     status: events.Status = "finished"
     failure: EcotourError | None = None
     try:
-        for event in work.events():
+        for event in work.whole():
             with watch.pause():
                 yield event
         if work.interrupted:
@@ -141,7 +141,7 @@ class _Run:
         steps: dict[str, Any] = self.ledger()["steps"]
         return dict(steps.get(name, {}))
 
-    def events(self) -> Iterator[events.Event]:
+    def whole(self) -> Iterator[events.Event]:
         """Everything but the end."""
         totals = {n: self.plan.steps or step.steps for n, step in self.program.steps.items()}
         yield events.Started(self.plan, self.program, totals)
@@ -314,7 +314,12 @@ class _Run:
 def _next_boundary(
     done: int, total: int, interval: int, views: tuple[int, ...], every: int | None, pace: int
 ) -> int:
-    coming = [total, done + pace, (done // interval + 1) * interval, *(view for view in views if view > done)]
+    coming = [
+        total,
+        done + pace,
+        (done // interval + 1) * interval,
+        *(view for view in views if view > done),
+    ]
     if every:
         coming.append((done // every + 1) * every)
     return min(coming)

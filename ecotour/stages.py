@@ -77,6 +77,8 @@ def compile_step(
 
 def differences(before: Any, after: Any, what: str = "state") -> list[str]:
     """Name each leaf that is not the same in two trees of shapes, from what to what."""
+    old_structure: Any
+    new_structure: Any
     old, old_structure = jax.tree_util.tree_flatten_with_path(before)
     new, new_structure = jax.tree_util.tree_flatten_with_path(after)
     old_leaves = {_path(what, path): _describe(leaf) for path, leaf in old}
@@ -158,7 +160,7 @@ def _listen() -> None:
         _listening = True
 
 
-def _on_event(name: str, **_: Any) -> None:
+def _on_event(event: str, **_: Any) -> None:
     global _cache_hits
-    if name == "/jax/compilation_cache/cache_hits":
+    if event == "/jax/compilation_cache/cache_hits":
         _cache_hits += 1

@@ -216,8 +216,8 @@ class _Compiles:
         self.number = 0
         jax.monitoring.register_event_duration_secs_listener(self._hear)
 
-    def _hear(self, name: str, _: float, **__: Any) -> None:
-        self.number += name.endswith("backend_compile_duration")
+    def _hear(self, event: str, duration_secs: float, **_: Any) -> None:
+        self.number += event.endswith("backend_compile_duration")
 
     def counted(self, found: Run, of: str, view: Any) -> Any:
         def seen(state: State, key: jax.Array) -> Any:

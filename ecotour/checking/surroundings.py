@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGCHLD", "SIGPIPE")
 PARSERS = {"argparse", "optparse", "getopt", "absl", "click", "cyclopts", "fire", "tyro"}
@@ -37,7 +37,7 @@ def settings() -> dict[str, Any]:
     found["os.environ"] = dict(os.environ)
     found["os.getcwd()"] = str(Path.cwd())
     found["random's global state"] = random.getstate()
-    kind, state, *rest = np.random.get_state(legacy=True)
+    kind, state, *rest = cast(tuple[Any, ...], np.random.get_state(legacy=True))
     found["numpy.random's global state"] = (kind, state.tobytes(), *rest)
     found["numpy.seterr"] = np.geterr()
     found["numpy.set_printoptions"] = {k: repr(v) for k, v in np.get_printoptions().items()}
@@ -98,7 +98,7 @@ def restore(before: Mapping[str, Any]) -> None:
     kind, state, *rest = before["numpy.random's global state"]
     np.random.set_state((kind, np.frombuffer(state, np.uint32), *rest))
     np.seterr(**before["numpy.seterr"])
-    warnings.filters[:] = before["warnings.filters"]
+    cast(list[Any], warnings.filters)[:] = before["warnings.filters"]
     logging.getLogger().setLevel(before["logging"][0])
     logging.disable(before["logging"][1])
     sys.path[:] = before["sys.path"]

@@ -105,7 +105,7 @@ def safe_streams() -> Iterator[None]:
                 os.close(opened)
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(descriptor, "w", encoding="utf-8", closefd=False))  # noqa: PTH123, SIM115
+            setattr(sys, name, open(descriptor, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
         elif hasattr(getattr(sys, name), "reconfigure"):
             getattr(sys, name).reconfigure(errors="replace")
     try:

@@ -68,9 +68,7 @@ def nothing_to_do(known: Mapping[str, Any], steps: int | None) -> bool:
     return steps is None or all(total == steps for total in (known.get("totals") or {}).values())
 
 
-def load(
-    known: Mapping[str, Any], path: Path, disable: list[str]
-) -> tuple[registry.Entry, Demo]:
+def load(known: Mapping[str, Any], path: Path, disable: list[str]) -> tuple[registry.Entry, Demo]:
     """Load the demo that made a run.
 
     Raises:
@@ -138,9 +136,7 @@ def plan_of(
         ) from error
 
 
-def totals_of(
-    known: Mapping[str, Any], path: Path, program: Program, plan: Plan
-) -> dict[str, int]:
+def totals_of(known: Mapping[str, Any], path: Path, program: Program, plan: Plan) -> dict[str, int]:
     """By named step, how many steps are asked for now.
 
     Raises:

@@ -187,4 +187,3 @@ def shorten(text: str, most: int) -> str:
     """One line of at most ``most`` characters, its end cut with an ellipsis."""
     line = " ".join(str(text).split())
     return line if len(line) <= most else line[: max(1, most - 1)] + "…"
-

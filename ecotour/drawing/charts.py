@@ -47,8 +47,13 @@ def bars(chart: Bars, width: float = look.WIDTH) -> Figure:
     else:
         axes.bar(places, drawn, yerr=errors, width=0.68, color=look.SERIES[0], error_kw=error_style)
         turned = sum(len(name) + 1 for name in names) > UPRIGHT_NAMES
-        axes.set_xticks(places, names, color=look.INK, rotation=30 if turned else 0,
-                        ha="right" if turned else "center")
+        axes.set_xticks(
+            places,
+            names,
+            color=look.INK,
+            rotation=30 if turned else 0,
+            ha="right" if turned else "center",
+        )
         axes.tick_params(axis="x", length=0)
         axes.axhline(0, color=look.MUTED, linewidth=0.8)
         axes.yaxis.set_major_formatter(FuncFormatter(canvas.tick))
@@ -84,9 +89,15 @@ def _write_inside(axes, places, values, drawn) -> None:  # type: ignore[no-untyp
         inside = abs(end) > 0.12 * tallest
         up = end >= 0
         axes.annotate(
-            _short(float(value)), (place, 0 if inside else end), xytext=(0, 3 if up else -3),
-            textcoords="offset points", ha="center", va="bottom" if up else "top",
-            fontsize=look.SMALL_SIZE - 0.5, color=look.PAPER if inside else look.MUTED, zorder=3,
+            _short(float(value)),
+            (place, 0 if inside else end),
+            xytext=(0, 3 if up else -3),
+            textcoords="offset points",
+            ha="center",
+            va="bottom" if up else "top",
+            fontsize=look.SMALL_SIZE - 0.5,
+            color=look.PAPER if inside else look.MUTED,
+            zorder=3,
         )
 
 
@@ -109,7 +120,10 @@ def heatmap(chart: Heatmap) -> Figure:
     axes = figure.add_subplot()
     colours, scale = _scale(values)
     shown = axes.imshow(
-        np.ma.masked_invalid(values), cmap=colours, norm=scale, aspect="auto",
+        np.ma.masked_invalid(values),
+        cmap=colours,
+        norm=scale,
+        aspect="auto",
         interpolation="nearest",
     )
     for side in axes.spines.values():
@@ -154,13 +168,19 @@ def _name_cells(axes, chart: Heatmap, rows: int, columns: int) -> None:  # type:
     if chart.column_names is not None and columns <= 60:
         names = [canvas.shorten(name, 24) for name in chart.column_names]
         long = max(map(len, names), default=0) * columns > 90
-        axes.set_xticks(np.arange(columns), names, rotation=40 if long else 0,
-                        ha="right" if long else "center", color=look.INK)
+        axes.set_xticks(
+            np.arange(columns),
+            names,
+            rotation=40 if long else 0,
+            ha="right" if long else "center",
+            color=look.INK,
+        )
     elif chart.column_names is not None or columns == 1:
         axes.set_xticks([])
     if chart.row_names is not None and rows <= 60:
-        axes.set_yticks(np.arange(rows), [canvas.shorten(name, 32) for name in chart.row_names],
-                        color=look.INK)
+        axes.set_yticks(
+            np.arange(rows), [canvas.shorten(name, 32) for name in chart.row_names], color=look.INK
+        )
     elif chart.row_names is not None or rows == 1:
         axes.set_yticks([])
     axes.set_xlabel(canvas.shorten(chart.column_label, 60))
@@ -176,7 +196,11 @@ def _write_cells(axes, chart: Heatmap, values, colours, scale) -> None:  # type:
             shade = colours(scale(value)) if np.isfinite(value) else (1.0, 1.0, 1.0, 1.0)
             light = 0.299 * shade[0] + 0.587 * shade[1] + 0.114 * shade[2] > 0.56
             axes.text(
-                column, row, canvas.shorten(text, 24), ha="center", va="center",
+                column,
+                row,
+                canvas.shorten(text, 24),
+                ha="center",
+                va="center",
                 fontsize=look.SMALL_SIZE - (1 if columns > 8 else 0),
                 # not the palette's ink: the page turns that light, and these cells stay as they are
                 color="#101820" if light else "#fefefe",

@@ -86,7 +86,11 @@ def draw_guides(axes: Axes, guides: Mapping[str, float]) -> list[Any]:
     """Draw reference lines; return them for the legend, where no curve can cross their names."""
     return [
         axes.axhline(
-            height, color=look.INK, linewidth=0.9, linestyle=GUIDE_DASHES[number % 3], zorder=2.5,
+            height,
+            color=look.INK,
+            linewidth=0.9,
+            linestyle=GUIDE_DASHES[number % 3],
+            zorder=2.5,
             label=" " + canvas.shorten(legend, 48),
         )
         for number, (legend, height) in enumerate(guides.items())
@@ -109,9 +113,16 @@ def head(axes: Axes, title: str, *legends: Sequence[Any]) -> None:
         if above and legend is not None:
             axes.add_artist(legend)  # a second legend would push the first one out
         legend = axes.legend(
-            handles=list(handles), loc="lower left", bbox_to_anchor=(-0.012, 1.0),
-            ncols=columns, borderaxespad=0.25 + above / look.SMALL_SIZE, handlelength=1.5,
-            columnspacing=1.2, handletextpad=0.3, borderpad=0.2, labelspacing=0.35,
+            handles=list(handles),
+            loc="lower left",
+            bbox_to_anchor=(-0.012, 1.0),
+            ncols=columns,
+            borderaxespad=0.25 + above / look.SMALL_SIZE,
+            handlelength=1.5,
+            columnspacing=1.2,
+            handletextpad=0.3,
+            borderpad=0.2,
+            labelspacing=0.35,
         )
         above += 12.4 * -(-len(handles) // columns)
     axes.set_title(canvas.shorten(title, 60), pad=8 + above)

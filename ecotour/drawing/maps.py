@@ -41,7 +41,11 @@ def paths(exhibit: Paths, width: float = look.WIDTH) -> Figure:
         colour = look.SERIES[number % len(look.SERIES)]
         dashes = DASHES[number // len(look.SERIES) % len(DASHES)]
         (line,) = axes.plot(
-            walk[:, 0], walk[:, 1], color=colour, linestyle=dashes, linewidth=1.5,
+            walk[:, 0],
+            walk[:, 1],
+            color=colour,
+            linestyle=dashes,
+            linewidth=1.5,
             label=" " + canvas.shorten(name, 40),
         )
         handles.append(line)
@@ -54,8 +58,15 @@ def paths(exhibit: Paths, width: float = look.WIDTH) -> Figure:
     if exhibit.targets is not None and len(exhibit.targets):
         stars = np.asarray(exhibit.targets, float).reshape(-1, 2)
         axes.plot(
-            stars[:, 0], stars[:, 1], "*", color="#f2c200", markeredgecolor="#18212e",
-            markeredgewidth=0.7, markersize=12, linestyle="none", zorder=5,
+            stars[:, 0],
+            stars[:, 1],
+            "*",
+            color="#f2c200",
+            markeredgecolor="#18212e",
+            markeredgewidth=0.7,
+            markersize=12,
+            linestyle="none",
+            zorder=5,
         )
     # a path that flies off must not shrink the map to a dot
     axes.set_xlim(np.nanmin(x), np.nanmax(x))
@@ -63,8 +74,12 @@ def paths(exhibit: Paths, width: float = look.WIDTH) -> Figure:
     axes.spines["bottom"].set_visible(False)
     if handles:
         figure.legend(
-            handles=handles, loc="outside upper left", ncols=min(4, len(handles)), handlelength=1.4,
-            columnspacing=1.2, handletextpad=0.3,
+            handles=handles,
+            loc="outside upper left",
+            ncols=min(4, len(handles)),
+            handlelength=1.4,
+            columnspacing=1.2,
+            handletextpad=0.3,
         )
     return figure
 
@@ -96,17 +111,23 @@ def graph(exhibit: Graph, width: float = look.WIDTH) -> Figure:
     if exhibit.directed and len(edges) <= 400:
         for start, end in edges:
             axes.annotate(
-                "", places[end], places[start],
+                "",
+                places[end],
+                places[start],
                 arrowprops={
-                    "arrowstyle": "-|>", "color": look.MUTED, "linewidth": 0.9,
-                    "shrinkA": disc**0.5 / 2, "shrinkB": disc**0.5 / 2 + 1,
-                    "mutation_scale": 9, "connectionstyle": "arc3,rad=0.08",
+                    "arrowstyle": "-|>",
+                    "color": look.MUTED,
+                    "linewidth": 0.9,
+                    "shrinkA": disc**0.5 / 2,
+                    "shrinkB": disc**0.5 / 2 + 1,
+                    "mutation_scale": 9,
+                    "connectionstyle": "arc3,rad=0.08",
                 },
             )
     else:
-        axes.add_collection(LineCollection(
-            places[edges], colors=look.MUTED, linewidths=0.8, alpha=0.55
-        ))
+        axes.add_collection(
+            LineCollection(places[edges], colors=look.MUTED, linewidths=0.8, alpha=0.55)
+        )
     colours = LinearSegmentedColormap.from_list("ecotour", list(look.DIVERGING))
     values = None if exhibit.values is None else np.asarray(exhibit.values, float)
     faces: list[Any] = [look.SERIES[0]] * count
@@ -114,7 +135,11 @@ def graph(exhibit: Graph, width: float = look.WIDTH) -> Figure:
         faces = [colours(float(v)) if np.isfinite(v) else look.HAIRLINE for v in values]
     ringed = set(exhibit.marked)
     axes.scatter(
-        places[:, 0], places[:, 1], s=disc, c=faces, zorder=3,
+        places[:, 0],
+        places[:, 1],
+        s=disc,
+        c=faces,
+        zorder=3,
         edgecolors=[look.INK if n in ringed else RIM for n in range(count)],
         linewidths=[2.4 if n in ringed else 0.7 for n in range(count)],
     )
@@ -132,8 +157,13 @@ def _name_nodes(axes, exhibit: Graph, places, values, disc: float) -> None:  # t
             not np.isfinite(values[node]) or 0.25 < float(values[node]) < 0.75
         )
         axes.annotate(
-            canvas.shorten(text, 24), places[node], xytext=(0, 0 if inside else -disc**0.5 / 2 - 2),
-            textcoords="offset points", ha="center", va="center" if inside else "top",
-            fontsize=look.SMALL_SIZE - 0.5, zorder=4,
+            canvas.shorten(text, 24),
+            places[node],
+            xytext=(0, 0 if inside else -(disc**0.5) / 2 - 2),
+            textcoords="offset points",
+            ha="center",
+            va="center" if inside else "top",
+            fontsize=look.SMALL_SIZE - 0.5,
+            zorder=4,
             color=("#101820" if middling else "#fefefe") if inside else look.INK,
         )

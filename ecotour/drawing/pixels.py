@@ -91,7 +91,12 @@ def gif(film: Film) -> bytes:
         large = [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in large]
     out = io.BytesIO()
     large[0].save(
-        out, format="GIF", save_all=True, append_images=large[1:], loop=0, optimize=True,
+        out,
+        format="GIF",
+        save_all=True,
+        append_images=large[1:],
+        loop=0,
+        optimize=True,
         duration=[delay] * (len(large) - 1) + [max(delay, 1500)],
         comment=film.caption.encode("ascii", "replace")[:250],
     )

@@ -48,8 +48,13 @@ def table(exhibit: Table) -> Figure:
     for position in range(1, len(rows)):
         axes.axhline(position + 1.0, color=look.HAIRLINE, linewidth=0.7)
     if len(exhibit.rows) > MOST_ROWS:
-        axes.text(0, lines - 0.5, f"and {len(exhibit.rows) - MOST_ROWS:,} more rows",
-                  va="center", color=look.MUTED)
+        axes.text(
+            0,
+            lines - 0.5,
+            f"and {len(exhibit.rows) - MOST_ROWS:,} more rows",
+            va="center",
+            color=look.MUTED,
+        )
     return figure
 
 
@@ -64,8 +69,13 @@ def code(exhibit: Code) -> Figure:
     figure = canvas.new_figure(wide, tall, arranged=False)
     figure.set_facecolor(look.WASH)
     figure.text(
-        0.25 / figure.get_figwidth(), 1 - 0.17 / figure.get_figheight(), "\n".join(lines),
-        family="DejaVu Sans Mono", fontsize=look.SMALL_SIZE + 0.5, va="top", ha="left",
+        0.25 / figure.get_figwidth(),
+        1 - 0.17 / figure.get_figheight(),
+        "\n".join(lines),
+        family="DejaVu Sans Mono",
+        fontsize=look.SMALL_SIZE + 0.5,
+        va="top",
+        ha="left",
         linespacing=1.3,
     )
     return figure

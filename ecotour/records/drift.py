@@ -156,8 +156,9 @@ def _metrics(
             elif _close(row[name], other[name], allowed):
                 continue
             else:
-                values = (_text(one[name]) for one in (row, other))
-                yield Difference(f"{quantity} at step {step}", *values, f"{allowed:.1%} allowed")
+                before, after = (_text(one[name]) for one in (row, other))
+                what = f"{quantity} at step {step}"
+                yield Difference(what, before, after, f"{allowed:.1%} allowed")
             told.add(quantity)  # once it has drifted, all that follows has
 
 
@@ -180,8 +181,8 @@ def _checks(
             words = ("passed" if one["passed"] else "not passed" for one in (before, after))
             yield Difference(what, *words)
         if not _close(before["value"], after["value"], allowed):
-            values = (_text(one["value"]) for one in (before, after))
-            yield Difference(f"{what}, value", *values, f"{allowed:.0%} allowed")
+            old_value, new_value = (_text(one["value"]) for one in (before, after))
+            yield Difference(f"{what}, value", old_value, new_value, f"{allowed:.0%} allowed")
 
 
 def _presence(what: str, old: Any, new: Any) -> Difference:

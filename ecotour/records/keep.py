@@ -165,7 +165,7 @@ def _exhibits(fresh: Path, stored: Sequence[pictures.Stored]) -> list[Shown]:
         if not any(one is chosen for chosen in kept):
             continue
         exhibit = one.exhibit
-        common = {"of": one.of, "step": one.step, "caption": exhibit.caption}
+        common: dict[str, Any] = {"of": one.of, "step": one.step, "caption": exhibit.caption}
         role = "verdict" if one.step is None else "view"
         if isinstance(exhibit, Table):
             table = {"columns": list(exhibit.columns), "rows": [list(row) for row in exhibit.rows]}

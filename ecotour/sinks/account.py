@@ -89,8 +89,11 @@ def data_lines(record: Mapping[str, Any]) -> list[str]:
         if not text:
             text = str(
                 DataInfo(
-                    str(info.get("name")), str(info.get("source")), str(info.get("split")),
-                    int(info.get("examples") or 0), info.get("full_examples"),
+                    str(info.get("name")),
+                    str(info.get("source")),
+                    str(info.get("split")),
+                    int(info.get("examples") or 0),
+                    info.get("full_examples"),
                 )
             )
         if text not in lines:

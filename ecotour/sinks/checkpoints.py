@@ -154,5 +154,5 @@ def fingerprint(dataset: Dataset) -> dict[str, Any]:
     for name in sorted(dataset.arrays):
         array = np.ascontiguousarray(dataset.arrays[name])
         digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
-        digest.update(array.reshape(-1).view(np.uint8))
+        digest.update(array.reshape(-1).view(np.uint8).data)
     return dataclasses.asdict(dataset.info) | {"sha256": digest.hexdigest()}

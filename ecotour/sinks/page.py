@@ -142,8 +142,11 @@ def picture(one: Stored, *, small: bool = False) -> Picture:
         return _pixels(exhibit, files, target=280 if small else 900)
     if isinstance(exhibit, Film):
         return Picture(
-            exhibit.caption, source=_inline("gif", drawing.gif(exhibit)),
-            still=_inline("png", drawing.png(exhibit)), pixelated=True, files=files,
+            exhibit.caption,
+            source=_inline("gif", drawing.gif(exhibit)),
+            still=_inline("png", drawing.png(exhibit)),
+            pixelated=True,
+            files=files,
         )
     width = SMALL if small else look.WIDTH if one.of else HALF
     drawn = _svg_picture(exhibit, width)
@@ -248,8 +251,11 @@ def _ledger(record: Mapping[str, Any]) -> list[Account]:
     total = sum(part.seconds for part in parts)
     return [
         Account(
-            part.name, wording.duration(part.seconds), wording.share(part.seconds, total),
-            100 * part.seconds / total, part.sentence,
+            part.name,
+            wording.duration(part.seconds),
+            wording.share(part.seconds, total),
+            100 * part.seconds / total,
+            part.sentence,
         )
         for part in parts
     ]
@@ -262,19 +268,21 @@ def _costs(record: Mapping[str, Any]) -> list[dict[str, str]]:
         again = costs.get("compiles") or 1
         cached = ["from the cache"] if costs.get("cache_hit") else []
         origin = cached + ([f"{again} times"] if again > 1 else [])
-        rows.append({
-            "of": of,
-            "trace": wording.duration(costs.get("trace_s")),
-            "lower": wording.duration(costs.get("lower_s")),
-            "compile": wording.duration(costs.get("compile_s")),
-            "origin": ", ".join(origin),
-            "first": wording.duration(costs.get("first_s")),
-            "p50": wording.milliseconds(steady.get("p50")),
-            "p95": wording.milliseconds(steady.get("p95")),
-            "measured": wording.number(costs.get("measured")),
-            "flops": wording.amount(costs.get("flops"), "FLOP"),
-            "memory": wording.size(costs.get("peak_bytes")),
-        })
+        rows.append(
+            {
+                "of": of,
+                "trace": wording.duration(costs.get("trace_s")),
+                "lower": wording.duration(costs.get("lower_s")),
+                "compile": wording.duration(costs.get("compile_s")),
+                "origin": ", ".join(origin),
+                "first": wording.duration(costs.get("first_s")),
+                "p50": wording.milliseconds(steady.get("p50")),
+                "p95": wording.milliseconds(steady.get("p95")),
+                "measured": wording.number(costs.get("measured")),
+                "flops": wording.amount(costs.get("flops"), "FLOP"),
+                "memory": wording.size(costs.get("peak_bytes")),
+            }
+        )
     return rows
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from ecotour import events
 from ecotour.errors import RecordError
 from ecotour.plan import Plan
-from ecotour.record import SCHEMA, RunDirectory, Rows, nonfinite, order_rows, to_json
+from ecotour.record import SCHEMA, Rows, RunDirectory, nonfinite, order_rows, to_json
 
 WRITE_SECONDS = 5.0
 
@@ -151,9 +151,7 @@ class Recorder:
         for trouble in self._troubles.values():
             raise RecordError(f"{trouble}; what stands there is older")
 
-    def _report(
-        self, of: str, step: int, metrics: Mapping[str, float], elapsed_s: float
-    ) -> None:
+    def _report(self, of: str, step: int, metrics: Mapping[str, float], elapsed_s: float) -> None:
         record = self.record
         record["progress"][of] = step
         record["metrics"][of] = dict(metrics)

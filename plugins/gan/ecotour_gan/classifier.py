@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import haiku as hk
 import jax
@@ -33,7 +33,7 @@ IMAGE_SHAPE = (28, 28, 1)
 # One batch shape means one compile, and 500 images need some 20 MB for their activations.
 BATCH_SIZE = 500
 
-Params = hk.Params
+Params: TypeAlias = hk.Params
 
 
 class Classified(NamedTuple):

@@ -24,11 +24,11 @@ import scipy.linalg
 import scipy.spatial.distance
 import scipy.special
 import scipy.stats
-from ecotour_gan import classifier, scores, verdict
-from ecotour_gan.neighbours import near_copies, nearest_neighbour_distances
 
 from ecotour import datasets
 from ecotour.errors import DataError
+from ecotour_gan import classifier, scores, verdict
+from ecotour_gan.neighbours import near_copies, nearest_neighbour_distances
 
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]

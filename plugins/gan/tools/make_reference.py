@@ -15,8 +15,9 @@ from pathlib import Path
 
 import cyclopts
 import numpy as np
-from ecotour_gan import classifier, verdict
 from toolbox import read_mnist, to_unit_range, versions, write_package
+
+from ecotour_gan import classifier, verdict
 
 DATA = Path(classifier.__file__).parent / "data"
 COUNT = 10_000

@@ -16,10 +16,11 @@ import hashlib
 from pathlib import Path
 
 import cyclopts
-import ecotour_gan
 import numpy as np
 import numpy.typing as npt
 from toolbox import read_mnist, versions, write_package
+
+import ecotour_gan
 
 DATA = Path(ecotour_gan.__file__).parent / "data"
 PER_DIGIT = {"train": 1_000, "test": 200}

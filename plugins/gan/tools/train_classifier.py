@@ -21,8 +21,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from ecotour_gan import classifier
 from toolbox import read_mnist, to_unit_range, versions, write_package
+
+from ecotour_gan import classifier
 
 MAX_SHIFT = 2
 DROPOUT_RATE = 0.4

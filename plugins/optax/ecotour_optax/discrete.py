@@ -209,7 +209,7 @@ def exhibits(packing: Packing, tally: Tally) -> dict[str, Exhibit]:
     counts = np.array(COUNTS, np.float64)
     found = np.asarray(jax.vmap(decide)(packing.logits)).mean(axis=0)
     best = PACKS[np.argmax(np.where(PACKS @ WEIGHT <= CAPACITY, PACKS @ VALUE, 0))]
-    rows = [
+    rows: list[list[str | float | bool | None]] = [
         [f"item {i + 1}", float(WEIGHT[i]), float(VALUE[i]), bool(best[i]), float(found[i])]
         for i in range(len(WEIGHT))
     ]

@@ -50,7 +50,8 @@ def trainer(*, hidden: int, seeds: int, steps: int) -> ecotour.Step:
             )
             for name in batch
         }
-        losses = jax.vmap(partial(digits.cross_entropy, net, **batch))(training.params)
+        loss = partial(digits.cross_entropy, net, image=batch["image"], label=batch["label"])
+        losses = jax.vmap(loss)(training.params)
         return training._replace(pool=pool), losses
 
     def descend(training: Training, batch: Any) -> tuple[Training, jax.Array]:

@@ -102,6 +102,6 @@ class Price:
         for name, (update, steps) in self.ways.items():
             began = time.perf_counter()
             after[name] = update(state[name], keys.get(name, key))
-            jax.block_until_ready(after[name])  # type: ignore[no-untyped-call]
+            jax.block_until_ready(after[name])
             rates[name] = jnp.float32(steps / (time.perf_counter() - began))
         return after, rates

@@ -59,7 +59,7 @@ def input_gradient(
     if form == "phases":
         return phases.input_gradient(cotangent, kernel, geometry)
     shape = (cotangent.shape[0], geometry.rows.size, geometry.columns.size, kernel.shape[2])
-    image = jax.ShapeDtypeStruct(shape, cotangent.dtype)  # type: ignore[no-untyped-call]
+    image = jax.ShapeDtypeStruct(shape, cotangent.dtype)
     transpose = jax.linear_transpose(lambda x: forward(form, x, kernel, geometry), image)
     gradient: jax.Array = transpose(cotangent)[0]
     return gradient
@@ -70,7 +70,7 @@ def weight_gradient(
 ) -> jax.Array:
     """The gradient with respect to the kernel, ``[kernel height, kernel width, in, out]``."""
     shape = (geometry.rows.taps, geometry.columns.taps, image.shape[-1], cotangent.shape[-1])
-    kernel = jax.ShapeDtypeStruct(shape, image.dtype)  # type: ignore[no-untyped-call]
+    kernel = jax.ShapeDtypeStruct(shape, image.dtype)
     transpose = jax.linear_transpose(lambda w: forward(form, image, w, geometry), kernel)
     gradient: jax.Array = transpose(cotangent)[0]
     return gradient
