@@ -99,11 +99,12 @@ def test_a_strangers_site_shows_source_and_run(site: Path) -> None:
     page = (site / "html" / "index.html").read_text()
     words = text_of(site / "html" / "index.html")
     for wanted in (
-        "It draws <x>", "It went & went.", "a <b> check", "<us>", "1,234.5", "<a> %%% b",
+        "It draws <x>", "It went & went.", "a <b> check", "<us>", "1,234.5",
         "mnist train, embedded subset", "9.9", "2026-01-02", "ecotour run gan --seed 3",
         "--batch-size int", "at least 1", "convolutions", "After step 2,000: Late.",
     ):  # fmt: skip
         assert wanted in words, wanted
+    assert "<a>%%%b" in words.replace(" ", "")  # coloured, word for word
     assert SVG in page
     assert "<us>" not in page
     assert "<b> check" not in page
