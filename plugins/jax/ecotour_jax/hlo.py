@@ -55,6 +55,14 @@ def operations(text: str) -> Counter[str]:
     return Counter(op for op in every if op not in SILENT and op != "fusion")
 
 
+def difference(old: str, new: str) -> str:
+    """Which operations came and went, e.g. ``+2 multiply, -2 divide``; or that none did."""
+    before, after = operations(old), operations(new)
+    changes = {name: after[name] - before[name] for name in sorted(before | after)}
+    words = [f"{count:+d} {name}" for name, count in changes.items() if count]
+    return ", ".join(words) or "the same operations, arranged anew"
+
+
 def kernels(text: str) -> int:
     """How many operations the entry carries out one after the other: what is not fused."""
     found, entry = computations(text)
@@ -113,4 +121,6 @@ def layout(body: Sequence[Instruction]) -> tuple[np.ndarray, np.ndarray, list[st
 
 def _title(one: Instruction) -> str:
     # XLA names a fusion after what is in it
-    return one.name.split(".")[0] if one.op == "fusion" else one.op
+    if one.op != "fusion":
+        return one.op
+    return one.name.split(".")[0].removesuffix("_fusion").removeprefix("wrapped_")

@@ -3,6 +3,7 @@
 # %%
 from __future__ import annotations
 
+import itertools
 import textwrap
 from collections.abc import Mapping
 from typing import Any
@@ -78,15 +79,18 @@ def curves(
 
 def pass_table(dumped: Any) -> exhibits.Table:
     """What each of XLA's passes changed."""
+    texts = [text for _, text in dumped["passes"]]
+    changes = ["", *(hlo.difference(*pair) for pair in itertools.pairwise(texts))]
     rows = [
-        (name, sum(hlo.operations(text).values()), hlo.kernels(text), hlo.bytes_moved(text))
-        for name, text in dumped["passes"]
+        (name, sum(hlo.operations(text).values()), hlo.kernels(text), hlo.bytes_moved(text), change)
+        for (name, text), change in zip(dumped["passes"], changes, strict=True)
     ]
     return exhibits.Table(
-        columns=("after the pass", "operations", "steps carried out", "bytes read and written"),
+        columns=("after the pass", "operations", "steps", "bytes read and written", "changed"),
         rows=rows,
-        caption="The program after each pass of XLA that changed it. Fusion writes some operations "
-        "twice, so that fewer steps read and write memory.",
+        caption="The program after each pass of XLA that changed it: its operations, the steps in "
+        "which they are carried out, and the bytes that these read and write. Fusion writes some "
+        "operations twice, so that fewer steps read and write memory.",
     )
 
 

@@ -51,7 +51,7 @@ def test_softmax_is_scipys() -> None:
     np.testing.assert_allclose(calculus.softmax_of(x), special.softmax(x), rtol=1e-14)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_jax_agrees_to_the_digits_that_the_verdict_asks_for(seed: int) -> None:
     for formula in calculus.formulas(np.random.default_rng(seed)):
         digits = calculus.agreement(formula)

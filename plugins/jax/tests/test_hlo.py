@@ -36,13 +36,19 @@ def test_a_module_by_hand() -> None:
     assert hlo.bytes_moved(BY_HAND) == 4 * (17 + 24)
 
 
+def test_what_a_pass_changed() -> None:
+    later = BY_HAND.replace("multiply(", "divide(")
+    assert hlo.difference(BY_HAND, later) == "+1 divide, -1 multiply"
+    assert "same operations" in hlo.difference(later, later)
+
+
 def test_the_drawing_goes_downwards() -> None:
     found, entry = hlo.computations(BY_HAND)
     positions, edges, labels = hlo.layout(found[entry])
     assert edges.tolist() == [[0, 2], [1, 2], [2, 3], [0, 3]]
     assert all(positions[source, 1] > positions[target, 1] for source, target in edges)
     assert len(np.unique(positions, axis=0)) == len(positions)
-    assert labels[2] == "scale_fusion\nf32[8]"
+    assert labels[2] == "scale\nf32[8]"
 
 
 def test_standardise_is_what_it_says() -> None:
