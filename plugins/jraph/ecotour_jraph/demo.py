@@ -42,7 +42,7 @@ from ecotour_jraph.layers import LAYERS
 SMALL, LARGE = (6, 16), (24, 48)  # nodes of a graph, both ends included
 SMALL_BUDGET = rumours.Budget(n_node=256, n_edge=576, n_graph=33)
 LARGE_BUDGET = rumours.Budget(n_node=512, n_edge=1280, n_graph=33)
-ROUNDS = (8, 12)  # of listening, drawn anew for each training step
+ROUNDS = (8, 16)  # of listening, drawn anew for each training step
 STEPS = 500
 
 
@@ -146,7 +146,7 @@ def loss_of(
 # runner's batch has one example, a packed batch of some 22 graphs: hence the `[0]`.
 #
 # The number of rounds is drawn anew for each step. A network that always listens 8 times learns
-# answers that are right after 8 rounds and fall apart after 16; one that cannot know when it will
+# answers that are right after 8 rounds and fall apart after 12; one that cannot know when it will
 # be asked learns answers that stay.
 
 
@@ -204,7 +204,9 @@ def view(
 ) -> dict[str, exhibits.Exhibit]:
     """The first of the larger graphs."""
     graph = rumours.unflat({name: array[0] for name, array in large.arrays.items()})
-    logits, _, _ = answers(layer, config.width, state.params, graph, jnp.int32(ROUNDS[1]))
+    logits, _, _ = answers(
+        layer, config.width, state.params, graph, jnp.int32(verdict.JUDGED_ROUNDS)
+    )
     return {"rumour": gallery.rumour_picture(graph, jax.nn.sigmoid(logits))}
 
 

@@ -125,10 +125,10 @@ def rounds_curves(
 ) -> Curves:
     """Accuracy for whole graphs over the rounds; `right` holds `[R]` by layer."""
     lines = {layer: Line(rounds, shares) for layer, shares in right.items()}
-    lines["as far as anyone could see"] = Line(rounds, horizon)
+    lines["horizon"] = Line(rounds, horizon)
     caption = (
-        "Larger graphs told connected or not, after so many rounds of listening. Nobody can see "
-        "farther than a round an edge: the last line is what a perfect listener would get right."
+        "Larger graphs told connected or not, after so many rounds of listening. News travels an "
+        "edge a round: the horizon is who calls a graph disconnected until all of it was seen."
     )
     return Curves(
         lines, caption, "rounds of listening", "accuracy", {"always the commoner": majority}

@@ -4,8 +4,9 @@
 # ## Asking on larger graphs
 #
 # Right answers are counted on 200 graphs of 24 to 48 nodes, after 1, 2, … 24 rounds. Beside them
-# stands what nobody can beat: after R rounds a node knows nothing that is more than R edges away,
-# so that a connected graph whose farthest node is farther looks like a disconnected one.
+# stands the *horizon*: after R rounds a node knows nothing that is more than R edges away, so that
+# a connected graph whose farthest node is farther looks like a disconnected one. One who knows
+# that can still guess, but not know better.
 
 # %%
 from __future__ import annotations
@@ -24,7 +25,8 @@ from ecotour_jraph import club, feeds, gallery, karate, rumours
 from ecotour_jraph.layers import LAYERS
 
 ROUNDS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24)
-JUDGED = ROUNDS.index(12)
+JUDGED_ROUNDS = 12
+JUDGED = ROUNDS.index(JUDGED_ROUNDS)
 Answers = Callable[..., tuple[jax.Array, ...]]
 
 
@@ -91,7 +93,8 @@ def judge(answers: Answers, outcome: ecotour.Outcome) -> ecotour.Verdict:
         for layer in LAYERS
     }
     feed = {name: outcome.history[f"feed-{name}"] for name in feeds.FEEDS}
-    loss_gap = feed["as-they-come"]["loss"].values - feed["powers-of-two"]["loss"].values
+    # of the first pass: later, rounding makes any two runs of gradient descent part ways
+    first_losses = [feed[name]["loss"].values[0] for name in ("as-they-come", "powers-of-two")]
     check = ecotour.Check
     convolution, attention = 1 - wrong["convolution"].mean(), 1 - wrong["attention"].mean()
     misplaced = int(wrong["convolution"].argmax()) + 1
@@ -106,7 +109,7 @@ def judge(answers: Answers, outcome: ecotour.Outcome) -> ecotour.Verdict:
             checks.append(check.at_least(name, right[layer][JUDGED, column], bound))
     checks += [
         check.equals("compilations, one budget", feed["one-budget"]["compiles"].last, 1),
-        check.at_most("loss changed by padding", float(np.abs(loss_gap).max()), 1e-3),
+        check.at_most("loss changed by padding", abs(first_losses[0] - first_losses[1]), 1e-4),
     ]
     majority, limit = majority_of(outcome.data["test"]), horizon(outcome.data["test"])
     rows = {"always the commoner answer": majority}
@@ -115,7 +118,7 @@ def judge(answers: Answers, outcome: ecotour.Outcome) -> ecotour.Verdict:
         "club_accuracy": gallery.club_curves(outcome.history, karate.KINDS),
         "club_mistakes": gallery.club_mistakes(wrong),
         "larger_graphs": gallery.large_table(
-            rows, f"Right answers on larger graphs after {ROUNDS[JUDGED]} rounds."
+            rows, f"Right answers on larger graphs after {JUDGED_ROUNDS} rounds."
         ),
         "rounds": gallery.rounds_curves(
             ROUNDS, {layer: shares[:, 2] for layer, shares in right.items()}, limit, majority[2]
