@@ -57,6 +57,7 @@ class Entry:
         module: The module with the hook.
         status: Whether it can be asked for.
         reason: Why not, in one line; empty where it can.
+        summary: What the distribution says of itself, in one line.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Entry:
     module: str
     status: EntryStatus = "ok"
     reason: str = ""
+    summary: str = ""
 
     @property
     def provenance(self) -> str:
@@ -72,15 +74,16 @@ class Entry:
         return f"{self.distribution} {self.version}"
 
 
-def find(disable: Iterable[str] = ()) -> list[Entry]:
+def find(disable: Iterable[str] = (), *, group: str = GROUP) -> list[Entry]:
     """Every demo that an installed distribution announces, in the order of their names.
 
     Args:
         disable: Names to mark as disabled, besides those in ``ECOTOUR_DISABLE``.
+        group: The entry-point group to look at.
     """
     off = {*disable, *filter(None, re.split(r"[,\s]+", os.environ.get(DISABLE_VARIABLE, "")))}
     by_name: dict[str, list[Entry]] = {}
-    for entry in _announced():
+    for entry in _announced(group):
         by_name.setdefault(entry.name, []).append(entry)
     found = []
     for name in sorted(by_name):
@@ -260,7 +263,7 @@ def _entries(distribution: Distribution, group: str) -> tuple[str, list[Entry]]:
     misfit = _misfit(headers.get("Requires-Dist", []))
     found = []
     for point, module in sorted(points):
-        entry = Entry(point, name, version, module)
+        entry = Entry(point, name, version, module, summary=headers.get("Summary", [""])[0])
         if not NAME.fullmatch(point):
             reason = f"{name} announces {point!r}, which cannot be typed: letters, digits and . _ -"
             # and neither can it be printed as it is

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import random
-import re
-import signal
-import subprocess
-import sys
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import faulty
 import jax
-import numpy as np
 import pytest
 
-from ecotour import cli
-from ecotour.checking import apart, loading, surroundings
+from ecotour.checking import surroundings
 from ecotour.checking.proving import prove
 from ecotour.checking.table import TABLE, Report, fill
 from ecotour.checking.targets import subject_for

@@ -76,7 +76,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
     Raises:
         UsageError: It cannot be understood.
     """
-    parser, commands = make_parser()
+    parser, commands = make_parser(sinks=argv[:1] in (["run"], ["resume"]))
     known = set(commands.choices)
     words = [token for token in argv if not token.startswith("-")]
     if words and argv[0] == words[0] and words[0] not in known:
@@ -95,8 +95,12 @@ def parse(argv: list[str]) -> argparse.Namespace:
     return arguments
 
 
-def make_parser() -> tuple[_Parser, argparse._SubParsersAction[_Parser]]:
-    """The parser of all commands, and the commands in it."""
+def make_parser(*, sinks: bool = False) -> tuple[_Parser, argparse._SubParsersAction[_Parser]]:
+    """The parser of all commands, and the commands in it.
+
+    ``sinks`` adds a flag for each sink that another distribution announces, for which the metadata
+    of all of them is read.
+    """
     parser = _Parser(
         prog="ecotour",
         description="A guided, runnable tour of the JAX ecosystem.",
@@ -140,7 +144,28 @@ def make_parser() -> tuple[_Parser, argparse._SubParsersAction[_Parser]]:
     resume.add_argument("--steps", type=_steps, metavar="N", help="the new total, not what is left")
     resume.add_argument("--strict", action="store_true", help="exit 3 if a check does not pass")
     resume.add_argument("--quiet", action="store_true", help="print warnings only")
+    for name in ("run", "resume"):
+        made[name].set_defaults(sinks=[])
+        if sinks:
+            _add_sink_flags(made[name])
     return parser, commands
+
+
+def _add_sink_flags(command: argparse.ArgumentParser) -> None:
+    from ecotour.sinks import extension
+
+    for entry in extension.find():
+        flag = f"--{entry.name}"
+        if flag in command._option_string_actions:
+            continue  # taken: by a flag of ours, or by the same sink of another distribution
+        unusable = f" ({entry.status}: {entry.reason})" if entry.reason else ""
+        command.add_argument(
+            flag,
+            action="append_const",
+            const=entry.name,
+            dest="sinks",
+            help=f"{entry.summary or 'a sink'} [{entry.provenance}]{unusable}".replace("%", "%%"),
+        )
 
 
 def _add_run_flags(run: argparse.ArgumentParser) -> None:

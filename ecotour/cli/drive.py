@@ -30,6 +30,8 @@ class Options:
     quiet: bool = False
     strict: bool = False
     json: bool = False
+    sinks: tuple[str, ...] = ()
+    """Names of sinks from other distributions."""
 
 
 def drive(
@@ -75,8 +77,11 @@ def carry_out(
     from ecotour import runner
     from ecotour.sinks.recorder import Recorder
 
+    from ecotour.sinks import extension
+
     notes: deque[str] = deque(continuation.remarks if continuation else ())
     try:
+        others = extension.make(options.sinks, directory.path, plan)
         recorder = Recorder(directory, plan, command, notes.append, earlier)
         notes.extend(filter(None, [process.use_cache()]))
         recorder.record["environment"] = environment.describe()
@@ -95,7 +100,8 @@ def carry_out(
         terminal = Terminal(quiet=options.quiet)
         report = Report(directory.path, recorder.record)
         # in this order: the rows first, then the state that comes after them
-        sinks: list[Sink] = [recorder, Pictures(directory.path), checkpoints, report, terminal]
+        sinks: list[Sink] = [recorder, Pictures(directory.path), checkpoints, report]
+        sinks += [*others, terminal]
         failure: EcotourError | None = None
         resume = continuation.resume if continuation else None
         try:
@@ -115,6 +121,7 @@ def carry_out(
                 sink.close()
             except EcotourError as error:
                 failure = failure or error
+        close(others, notes)
         while notes:
             terminal(events.Warned(notes.popleft()))
         terminal.summarise(record)
@@ -142,6 +149,15 @@ def artifacts(path: Path) -> dict[str, str]:
                 f"exhibits/{file.name}"
             )
     return found
+
+
+def close(others: list[Sink], notes: deque[str]) -> None:
+    """Close the sinks of other distributions; one that cannot be closed is noted, and no more."""
+    for sink in others:
+        try:
+            sink.close()
+        except Exception as error:  # noqa: BLE001 - no sink may cost a training run
+            notes.append(f"{type(sink).__name__}: {type(error).__name__}: {error}")
 
 
 def dispatch(event: events.Event, sinks: list[Sink]) -> None:

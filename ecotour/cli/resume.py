@@ -54,7 +54,9 @@ def main(arguments: argparse.Namespace) -> int:
                 stop,
                 began,
                 ["ecotour", *sys.argv[1:]],
-                drive.Options(arguments.quiet, arguments.strict, arguments.json),
+                drive.Options(
+                    arguments.quiet, arguments.strict, arguments.json, tuple(arguments.sinks)
+                ),
                 stdout,
                 earlier=known,
                 continuation=found,

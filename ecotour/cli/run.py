@@ -28,7 +28,7 @@ def main(arguments: argparse.Namespace) -> int:
         if "--help" in arguments.rest or "-h" in arguments.rest:
             print(help_text(arguments.demo, demo), file=stdout)
             return 0
-        _, commands = make_parser()
+        _, commands = make_parser(sinks=True)
         own = [o for a in commands.choices["run"]._actions for o in a.option_strings]
         config = flags.parse(demo.config, arguments.rest, own)
         plan = Plan(
@@ -52,7 +52,9 @@ def main(arguments: argparse.Namespace) -> int:
             began=began,
             out=out,
             command=["ecotour", *sys.argv[1:]],
-            options=drive.Options(arguments.quiet, arguments.strict, arguments.json),
+            options=drive.Options(
+                arguments.quiet, arguments.strict, arguments.json, tuple(arguments.sinks)
+            ),
             stdout=stdout,
         )
 
@@ -107,7 +109,7 @@ def build(demo: Demo, config: Any, name: str) -> Program:
 
 def help_text(name: str, demo: Demo) -> str:
     """The help of ``run`` for one demo: every run's flags, then the demo's own."""
-    _, commands = make_parser()
+    _, commands = make_parser(sinks=True)
     lines = [commands.choices["run"].format_help().rstrip(), "", f"flags of {name}:"]
     for flag in flags.describe(demo.config):
         default = flag.default

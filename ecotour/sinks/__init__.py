@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ecotour.events import Event
+if TYPE_CHECKING:
+    from ecotour.events import Event
 
 
 class Sink(Protocol):
