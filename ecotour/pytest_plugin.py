@@ -25,7 +25,10 @@ def only_demos(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def throwaway(only_demos: Path) -> Callable[..., str]:
-    """``throwaway(name, source, **metadata)`` installs a plugin for this test (`testing.install`)."""
+    """``throwaway(name, source, **metadata)`` installs a plugin for this test.
+
+    The metadata is that of `ecotour.testing.install`.
+    """
     from ecotour import testing
 
     def build(name: str, source: str | None, **metadata: Any) -> str:

@@ -75,9 +75,8 @@ def carry_out(
         EcotourError: The run failed.
     """
     from ecotour import runner
-    from ecotour.sinks.recorder import Recorder
-
     from ecotour.sinks import extension
+    from ecotour.sinks.recorder import Recorder
 
     notes: deque[str] = deque(continuation.remarks if continuation else ())
     try:
