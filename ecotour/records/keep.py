@@ -21,11 +21,13 @@ from ecotour.sinks import page, pictures
 
 BUDGET = 400_000
 """Bytes that a record should stay below."""
+ROOM = 40_000
+"""Of it, left for the words, which are written last."""
 LARGEST_SVG = 120_000
 MOMENTS = 5
 """Of what a demo shows along the way, so many pictures are kept, the last among them."""
-FIRST_ROWS = 20
-MOST_ROWS = 150
+FIRST_ROWS = 12
+MOST_ROWS = 24
 """Rows kept of each named step: the first ones, for comparisons, and an even selection."""
 
 _KEPT_AS_IT_IS = (
@@ -92,6 +94,8 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
     rows, damaged = record.read_rows(run_dir)
     stored = list(pictures.read_exhibits(run_dir, damaged))
     remarks += damaged
+    lines = [record.to_json(scrub(row)) + "\n" for row in _thinned(rows)]
+    write_whole(fresh / "metrics.jsonl", "".join(lines).encode())
     shown = [*_metrics(fresh, run_dir), *_exhibits(fresh, stored)]
     shown, dropped = _within_budget(fresh, shown)
     remarks += dropped
@@ -114,11 +118,10 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
         "environment": _environment(known.get("environment") or {}),
         "exhibits": [{k: v for k, v in asdict(one).items() if v} for one in shown],
     }
-    for name, content in (
-        ("record.json", record.to_json(scrub(document), indent=1)),
-        ("metrics.jsonl", "\n".join(record.to_json(row) for row in _thinned(rows))),
-    ):
-        write_whole(fresh / name, (content + "\n").encode("utf-8", "replace"))
+    content = record.to_json(scrub(document), indent=1) + "\n"
+    write_whole(fresh / "record.json", content.encode("utf-8", "replace"))
+    if _size(fresh) > BUDGET:
+        remarks.append(f"the record is larger than {BUDGET / 1000:g} kB: show less")
     return remarks
 
 
@@ -136,10 +139,19 @@ def _thinned(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for row in rows:
         by_step.setdefault(str(row["of"]), []).append(row)
     return [
-        {key: value for key, value in row.items() if key != "elapsed_s"}
+        {key: _rounded(value) for key, value in row.items() if key != "elapsed_s"}
         for one in by_step.values()
         for row in [*one[:FIRST_ROWS], *pictures.spaced(one[FIRST_ROWS:], MOST_ROWS)]
     ]
+
+
+def _rounded(value: Any) -> Any:
+    """A float in nine digits, which tell any two float32 apart."""
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+def _size(directory: Path) -> int:
+    return sum(file.stat().st_size for file in directory.iterdir())
 
 
 def _metrics(fresh: Path, run_dir: Path) -> list[Shown]:
@@ -201,21 +213,15 @@ def _draw(fresh: Path, stem: str, exhibit: Any, width: float) -> str:
 
 def _within_budget(fresh: Path, shown: list[Shown]) -> tuple[list[Shown], list[str]]:
     """Leave out moments along the way, the earliest first, until the record is small enough."""
-
-    def size() -> int:
-        return sum(file.stat().st_size for file in fresh.iterdir())
-
     last = {(one.of, one.name): one for one in shown}
     spare = [one for one in shown if one.role == "view" and last[one.of, one.name] is not one]
     dropped = []
-    while spare and size() > BUDGET:
+    while spare and _size(fresh) > BUDGET - ROOM:
         one = spare.pop(0)
         shown.remove(one)
         if one.file:
             (fresh / one.file).unlink()
         dropped.append(f"{one.title} after step {one.step} is left out: the record is too large")
-    if size() > BUDGET:
-        dropped.append(f"the record is larger than {BUDGET / 1000:g} kB: show less")
     return shown, dropped
 
 
