@@ -240,7 +240,10 @@ class Seed:
             return self.agent.loss(self.experience(params, older, played, statistics))
 
         for _ in range(self.agent.epochs):
-            updates, optimizer = self.optimizer.update(jax.grad(loss)(params), optimizer)
+            gradient = jax.grad(loss)(params)
+            # Adam raises a float to the power of its int32 count; strict promotion would refuse.
+            with jax.numpy_dtype_promotion("standard"):
+                updates, optimizer = self.optimizer.update(gradient, optimizer)
             params = optax.apply_updates(params, updates)
         return Learner(params, older, optimizer, statistics, learner.boards, learner.updates + 1)
 
