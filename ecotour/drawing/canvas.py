@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import math
 import os
 import re
 import warnings
@@ -164,6 +165,8 @@ def plot_axes(axes: Axes, *, grid: str = "y") -> None:
 def tick(value: float, _: Any = None) -> str:
     """A tick's label: thousands apart, no needless zeros, powers of ten in superscript."""
     magnitude = abs(value)
+    if not math.isfinite(value):
+        return ""
     if magnitude and (magnitude >= 1e6 or magnitude < 1e-3):
         mantissa, exponent = f"{value:.2e}".split("e")
         mantissa = mantissa.rstrip("0").rstrip(".")
