@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import jax
 import pytest
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+# A shell starts a job in the background with SIGINT ignored, and whoever is started inherits that:
+# the tests of interrupts would wait for ever. Children get the default of a process with a handler.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")
