@@ -7,13 +7,13 @@ import platform
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from ecotour import drawing, look, record
 from ecotour.errors import RecordError
-from ecotour.exhibits import Code, Film, Images, Table
+from ecotour.exhibits import Code, Exhibit, Film, Images, Table
 from ecotour.files import write_whole
 from ecotour.records import KIND, SCHEMA, Shown, read
 from ecotour.records.identity import Identity
@@ -96,8 +96,9 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
     remarks += damaged
     lines = [record.to_json(scrub(row)) + "\n" for row in _thinned(rows)]
     write_whole(fresh / "metrics.jsonl", "".join(lines).encode())
-    shown = [*_metrics(fresh, run_dir), *_exhibits(fresh, stored)]
-    shown, dropped = _within_budget(fresh, shown)
+    drawn: dict[str, Exhibit] = {}
+    shown = [*_metrics(fresh, run_dir, drawn), *_exhibits(fresh, stored, drawn)]
+    shown, dropped = _within_budget(fresh, shown, drawn)
     remarks += dropped
     if not known.get("source_hash"):
         remarks.append(f"{run_dir} does not say of which source it is a run")
@@ -154,7 +155,7 @@ def _size(directory: Path) -> int:
     return sum(file.stat().st_size for file in directory.iterdir())
 
 
-def _metrics(fresh: Path, run_dir: Path) -> list[Shown]:
+def _metrics(fresh: Path, run_dir: Path, drawn: dict[str, Exhibit]) -> list[Shown]:
     panels, _ = pictures.read_panels(run_dir)
     across = {curves.y_label for each in panels if each.of is None for curves in each.curves}
     shown = []
@@ -163,13 +164,17 @@ def _metrics(fresh: Path, run_dir: Path) -> list[Shown]:
             continue  # the comparison of all named steps says the same
         for curves in each.curves:
             stems = map(pictures.slug, ("metrics", each.of or "across steps", curves.y_label))
-            file = _draw(fresh, "-".join(stems), curves, page.HALF)
+            stem = "-".join(stems)
+            drawn[stem] = curves
+            file = _draw(fresh, stem, curves, page.HALF)
             caption = curves.caption or each.caption
             shown.append(Shown(curves.y_label, "metrics", caption, of=each.of, file=file))
     return shown
 
 
-def _exhibits(fresh: Path, stored: Sequence[pictures.Stored]) -> list[Shown]:
+def _exhibits(
+    fresh: Path, stored: Sequence[pictures.Stored], drawn: dict[str, Exhibit]
+) -> list[Shown]:
     shown = []
     for one in stored:
         same = [o for o in stored if (o.of, o.name) == (one.of, one.name)]
@@ -187,6 +192,7 @@ def _exhibits(fresh: Path, stored: Sequence[pictures.Stored]) -> list[Shown]:
             shown.append(Shown(one.name, role, code=text, language=language, **common))
         else:
             pixelated = isinstance(exhibit, Images | Film)
+            drawn[one.path.stem] = exhibit
             file = _draw(fresh, one.path.stem, exhibit, look.WIDTH)
             shown.append(Shown(one.name, role, file=file, pixelated=pixelated, **common))
     return shown
@@ -211,8 +217,10 @@ def _draw(fresh: Path, stem: str, exhibit: Any, width: float) -> str:
     return f"{stem}.{suffix}"
 
 
-def _within_budget(fresh: Path, shown: list[Shown]) -> tuple[list[Shown], list[str]]:
-    """Leave out moments along the way, the earliest first, until the record is small enough."""
+def _within_budget(
+    fresh: Path, shown: list[Shown], drawn: Mapping[str, Exhibit]
+) -> tuple[list[Shown], list[str]]:
+    """Until the record is small enough: leave out moments, then make large drawings pixels."""
     last = {(one.of, one.name): one for one in shown}
     spare = [one for one in shown if one.role == "view" and last[one.of, one.name] is not one]
     dropped = []
@@ -222,6 +230,15 @@ def _within_budget(fresh: Path, shown: list[Shown]) -> tuple[list[Shown], list[s
         if one.file:
             (fresh / one.file).unlink()
         dropped.append(f"{one.title} after step {one.step} is left out: the record is too large")
+    large = sorted(fresh.glob("*.svg"), key=lambda file: -file.stat().st_size)
+    while large and _size(fresh) > BUDGET - ROOM:
+        file = large.pop(0)
+        content = drawing.png(drawn[file.stem])
+        if len(content) < file.stat().st_size:
+            pixels = file.with_suffix(".png")
+            write_whole(pixels, content)
+            file.unlink()
+            shown = [replace(o, file=pixels.name) if o.file == file.name else o for o in shown]
     return shown, dropped
 
 

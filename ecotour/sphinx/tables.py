@@ -17,7 +17,10 @@ def table(
 ) -> nodes.table:
     """A table; cells are texts or nodes, those of ``numeric`` columns are set flush right."""
     group = nodes.tgroup("", cols=len(columns))
-    group += [nodes.colspec("", colwidth=1) for _ in columns]
+    texts = [[_text(cell) for cell in row] for row in (columns, *rows)]
+    for column in range(len(columns)):  # only builders without a browser ask for it
+        widest = max(len(row[column]) for row in texts)
+        group += nodes.colspec("", colwidth=max(1, min(60, widest)))
     right = [*numeric, *[False] * len(columns)]
     if any(columns):
         group += nodes.thead("", _row(columns, right))
@@ -127,6 +130,10 @@ def _row(cells: Sequence[Any], right: Sequence[bool]) -> nodes.row:
         classes = ["ecotour-number"] if flush else []
         row += nodes.entry("", nodes.paragraph("", "", inside), classes=classes)
     return row
+
+
+def _text(cell: Any) -> str:
+    return cell.astext() if isinstance(cell, nodes.Node) else str(cell)
 
 
 def _mark(text: str, kind: str) -> nodes.inline:
