@@ -15,10 +15,11 @@ from typing import Any
 
 from ecotour import environment
 from ecotour import record as records
-from ecotour.checkpoint import Saved, Store, thaw
+from ecotour.checkpoint import Store
 from ecotour.demo import State
 from ecotour.errors import CheckpointError, RecordError, UsageError
 from ecotour.files import write_whole
+from ecotour.frozen import Saved, thaw
 from ecotour.history import History
 from ecotour.plan import Plan
 from ecotour.runner import Resume

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,20 @@ class History:
         for name, column in self._columns.items():
             value = metrics.get(name)
             column.append(value if isinstance(value, int | float) else math.nan)
+
+    def extend(self, rows: Sequence[Mapping[str, Any]], but: Collection[str] = ()) -> None:
+        """Add many reports: mappings with ``step`` and, but for the names in ``but``, metrics."""
+        if not rows:
+            return
+        if not self._steps:
+            self._columns = {name: array("d") for name in rows[0] if name not in but}
+        self._steps.extend(row["step"] for row in rows)
+        for name, column in self._columns.items():
+            values = [row.get(name) for row in rows]
+            try:
+                column.frombytes(np.array(values, np.float64).tobytes())
+            except (TypeError, ValueError):  # a value that is no number
+                column.extend(v if isinstance(v, int | float) else math.nan for v in values)
 
     def series(self) -> dict[str, Series]:
         """``steps`` ``int64 [R]`` and ``values`` ``float64 [R]`` of each metric, as copies."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ecotour.exhibits import Curves, Line
+from ecotour.history import History
 from ecotour.record import NOT_METRICS
 
 MOST_STORED = 20_000
@@ -35,17 +36,27 @@ class Panels:
 def from_rows(
     rows: Sequence[Mapping[str, Any]], guides: Mapping[str, Mapping[str, Any]]
 ) -> list[Panels]:
+    """Make panels of rows as `ecotour.record.read_rows` gives them; see `from_history`."""
+    history: dict[str, History] = {}
+    for row in rows:
+        history.setdefault(str(row["of"]), History()).extend([row], NOT_METRICS)
+    return from_history(history, guides)
+
+
+def from_history(
+    reported: Mapping[str, History], guides: Mapping[str, Mapping[str, Any]]
+) -> list[Panels]:
     """Make panels of all metrics: one set for each named step, then one that compares them.
 
     Args:
-        rows: As `ecotour.record.read_rows` gives them; a ``null`` becomes a gap.
+        reported: By named step; a value that is no number becomes a gap.
         guides: By named step and metric, ``[height, legend]``.
 
     Returns:
         Panels in the order in which the named steps first reported. The comparison exists where
         two or more steps report a metric of the same name.
     """
-    history = _history(rows)
+    history = {of: _columns(one) for of, one in reported.items()}
     found = []
     for of, (steps, metrics) in history.items():
         curves = tuple(
@@ -74,24 +85,10 @@ def from_rows(
     return found
 
 
-def _history(
-    rows: Sequence[Mapping[str, Any]],
-) -> dict[str, tuple[np.ndarray, dict[str, np.ndarray]]]:
-    by_step: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        by_step.setdefault(str(row["of"]), []).append(row)
-    history = {}
-    for of, own in by_step.items():
-        names = dict.fromkeys(name for row in (own[0], own[-1]) for name in row)
-        history[of] = (
-            np.array([row["step"] for row in own], dtype=np.float64),
-            {
-                name: np.array([_value(row.get(name)) for row in own])
-                for name in names
-                if name not in NOT_METRICS
-            },
-        )
-    return history
+def _columns(reported: History) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    series = reported.series()
+    steps = next((one.steps for one in series.values()), np.zeros(0))
+    return steps.astype(np.float64), {name: one.values for name, one in series.items()}
 
 
 def _value(value: Any) -> float:

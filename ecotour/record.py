@@ -30,6 +30,8 @@ from ecotour.files import write_whole
 if TYPE_CHECKING:
     import filelock
 
+    from ecotour.history import History
+
 SCHEMA = 1
 DEFAULT_PARENT = Path("ecotour-runs")
 NOT_METRICS = ("step", "of", "elapsed_s", "nonfinite")
@@ -232,6 +234,26 @@ def read_rows(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
 
 def iterate_rows(path: Path, damaged: list[str]) -> Iterator[dict[str, Any]]:
     """The rows one by one, however many there are; see `read_rows`."""
+    return itertools.chain.from_iterable(_chunks(path, damaged))
+
+
+def read_history(path: Path) -> tuple[dict[str, History], list[str]]:
+    """What ``metrics.jsonl`` in ``path`` holds, in columns by named step; see `read_rows`.
+
+    A hundred bytes a row become eight a number, so that a million rows are soon read and held.
+    """
+    from ecotour.history import History  # and NumPy with it
+
+    damaged: list[str] = []
+    history: dict[str, History] = {}
+    for rows in _chunks(path, damaged):
+        for of in dict.fromkeys(row["of"] for row in rows):
+            own = [row for row in rows if row["of"] == of]
+            history.setdefault(of, History()).extend(own, NOT_METRICS)
+    return history, damaged
+
+
+def _chunks(path: Path, damaged: list[str]) -> Iterator[list[dict[str, Any]]]:
     file = path / "metrics.jsonl"
     if not file.exists():
         return
@@ -244,16 +266,22 @@ def iterate_rows(path: Path, damaged: list[str]) -> Iterator[dict[str, Any]]:
                     raise ValueError
             except ValueError:
                 rows = [_parse(line) for line in lines]
-            for row in rows:
-                number += 1
-                if (
-                    isinstance(row, dict)
-                    and type(row.get("step")) is int
-                    and isinstance(row.get("of"), str)
-                ):
-                    yield row
-                elif lines[-1].endswith(b"\n") or row is not rows[-1]:
-                    damaged.append(f"{file}: line {number} is damaged and left out")
+            good = [
+                row
+                for row in rows
+                if isinstance(row, dict)
+                and type(row.get("step")) is int
+                and type(row.get("of")) is str
+            ]
+            if len(good) < len(rows):
+                kept = set(map(id, good))
+                for place, row in enumerate(rows, start=1):
+                    torn = place == len(rows) and not lines[-1].endswith(b"\n")
+                    if id(row) not in kept and not torn:
+                        line = number + place
+                        damaged.append(f"{file}: line {line} is damaged and left out")
+            number += len(rows)
+            yield good
 
 
 def order_rows(path: Path, order: Sequence[str]) -> None:

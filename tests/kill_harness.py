@@ -98,9 +98,7 @@ def essence(out: Path) -> dict[str, Any]:
         newest = max(entry for entry in named.iterdir() if entry.name.isdigit())
         about = json.loads((newest / "about" / "metadata").read_text())
         states[named.name] = (newest.name, about["leaves"])
-    exhibits = {
-        path.name: path.read_bytes() for path in sorted((out / "exhibits").glob("*.json"))
-    }
+    exhibits = {path.name: path.read_bytes() for path in sorted((out / "exhibits").glob("*.json"))}
     return {
         "rows": rows,
         "states": states,
@@ -183,7 +181,7 @@ def launch(workdir: Path, arguments: list[str], *, fork: bool) -> Child:
             from ecotour import cli
 
             code = cli.main(arguments)
-        except BaseException:
+        except BaseException:  # noqa: BLE001 - the parent must read it
             traceback.print_exc()
         finally:
             sys.stderr.flush()
@@ -194,6 +192,12 @@ def launch(workdir: Path, arguments: list[str], *, fork: bool) -> Child:
 def preload() -> None:
     """Import what a run imports; nothing here may start JAX or a thread."""
     # ruff: noqa: F401 - all of it is imported for the children
+    import jinja2
+    import matplotlib.figure
+    import optax
+    import orbax.checkpoint
+    import rich.console
+
     import ecotour.cli.drive
     import ecotour.cli.report
     import ecotour.cli.resume
@@ -202,11 +206,6 @@ def preload() -> None:
     import ecotour.sinks.pictures
     import ecotour.sinks.report
     import ecotour.sinks.terminal
-    import jinja2
-    import matplotlib.figure
-    import optax
-    import orbax.checkpoint
-    import rich.console
 
 
 def main() -> None:

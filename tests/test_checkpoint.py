@@ -17,8 +17,9 @@ import pytest
 import runs
 
 from ecotour import events
-from ecotour.checkpoint import Store, freeze, thaw
+from ecotour.checkpoint import Store
 from ecotour.errors import CheckpointError
+from ecotour.frozen import freeze, thaw
 from ecotour.sinks.checkpoints import Checkpoints
 
 
@@ -162,8 +163,7 @@ def test_every_kind_of_damage_is_seen(tmp_path: Path) -> None:
             try:
                 restored = thaw(store.load("s", 1), state)
             except CheckpointError as error:
-                assert "\n" not in str(error)
-                seen += 1
+                seen += "\n" not in str(error)
             else:  # a file of Orbax's that does not matter, or a bit that says nothing
                 assert (restored == state).all()
         file.write_bytes(content)
@@ -204,7 +204,8 @@ def test_a_checkpoint_of_four_devices_is_one_of_one_device_and_the_reverse(tmp_p
     script = f"""
 import jax, jax.numpy as jnp, pathlib
 from jax.sharding import NamedSharding, PartitionSpec
-from ecotour.checkpoint import Store, freeze, thaw
+from ecotour.checkpoint import Store
+from ecotour.frozen import freeze, thaw
 assert len(jax.devices()) == 4
 mesh = jax.make_mesh((4,), ("d",))
 split = NamedSharding(mesh, PartitionSpec("d"))

@@ -12,7 +12,7 @@ import pytest
 import runs
 
 from ecotour.errors import RecordError
-from ecotour.record import RunDirectory, Rows, iterate_rows, order_rows, read_rows
+from ecotour.record import Rows, RunDirectory, iterate_rows, order_rows, read_rows
 
 CLAIM = """
 import pathlib, sys, time

@@ -163,9 +163,7 @@ def test_what_does_not_match_is_refused_in_one_line(
     assert (broken_off / "run.json").read_bytes() == changed
 
 
-def test_another_precision_is_refused(
-    broken_off: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_precision_is_refused(broken_off: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with jax.default_matmul_precision("float32"):
         said = refusal(capsys, "resume", broken_off)
     assert "matmul precision None, and this is 'float32'" in said

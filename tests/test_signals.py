@@ -55,9 +55,7 @@ def test_one_signal_ends_with_a_checkpoint_and_the_line_that_goes_on(
         once = tmp_path / "once"
         assert ecotour(*RUN, "--steps", total, "--quiet", "--out", once) == 0
         assert runs.rows(out) == runs.rows(once)
-        digests = [
-            Store(o).about("walk", total)["leaves"][0]["sha256"] for o in (out, once)
-        ]
+        digests = [Store(o).about("walk", total)["leaves"][0]["sha256"] for o in (out, once)]
         assert digests[0] == digests[1]
 
 

@@ -14,11 +14,10 @@ def main(arguments: argparse.Namespace) -> int:
     """Read the run, write its page anew, and print its summary. Imports no JAX."""
     path = Path(arguments.run)
     known = record.read(path)
-    _, damaged = record.read_rows(path)
     from ecotour.sinks.report import write_report
 
     try:
-        damaged += write_report(path, known)
+        damaged = write_report(path, known)
         known["artifacts"] = known.get("artifacts", {}) | {"report": "report.html"}
     except OSError as error:
         raise RecordError(f"cannot write the page into {path}: {error.strerror}") from error

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ecotour import events
-from ecotour.checkpoint import KEEP, Frozen, Store, freeze, size_of
+from ecotour.checkpoint import KEEP, Store, size_of
 from ecotour.errors import CheckpointError
+from ecotour.frozen import Frozen, freeze
 
 if TYPE_CHECKING:
     from ecotour.demo import Dataset

@@ -93,8 +93,18 @@ class Pictures:
         _write_json(self._run_dir / "exhibits" / f"{stem}.json", document)
 
 
-def draw(run_dir: Path, *, again: bool = False) -> list[str]:
+def draw(
+    run_dir: Path,
+    *,
+    again: bool = False,
+    read: tuple[list[metric_curves.Panels], list[str]] | None = None,
+) -> list[str]:
     """Draw what has no picture yet (``again``: everything) and the curves of all metrics.
+
+    Args:
+        run_dir: The run's directory.
+        again: Draw everything.
+        read: What `read_panels` gives, where somebody has read them already.
 
     Returns:
         A line on each file that could not be used.
@@ -112,7 +122,7 @@ def draw(run_dir: Path, *, again: bool = False) -> list[str]:
             write_whole(picture, drawing.png(one.exhibit))
             if isinstance(one.exhibit, Film):
                 write_whole(one.path.with_suffix(".gif"), drawing.gif(one.exhibit))
-    panels, torn = read_panels(run_dir)
+    panels, torn = read or read_panels(run_dir)
     written: set[Path] = set()
     for each in panels:
         stem = "metrics-across-steps" if each.of is None else f"metrics-{slug(each.of)}"
@@ -134,9 +144,9 @@ def draw(run_dir: Path, *, again: bool = False) -> list[str]:
 
 def read_panels(run_dir: Path) -> tuple[list[metric_curves.Panels], list[str]]:
     """The curves of ``metrics.jsonl``, and a line on each row that is damaged."""
-    rows, damaged = record.read_rows(run_dir)
+    history, damaged = record.read_history(run_dir)
     guides = record.read(run_dir).get("guides") or {}
-    return metric_curves.from_rows(rows, guides), damaged
+    return metric_curves.from_history(history, guides), damaged
 
 
 def read_exhibits(run_dir: Path, damaged: list[str]) -> Iterator[Stored]:

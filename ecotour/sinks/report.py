@@ -25,10 +25,10 @@ def write_report(run_dir: Path, record: Mapping[str, Any]) -> list[str]:
     """
     from ecotour.sinks import page, pictures
 
-    pictures.draw(run_dir)
+    panels, torn = pictures.read_panels(run_dir)  # once: there may be a million rows
+    pictures.draw(run_dir, read=(panels, torn))
     damaged: list[str] = []
     stored = list(pictures.read_exhibits(run_dir, damaged))
-    panels, torn = pictures.read_panels(run_dir)
     content = render(page.make(record, stored, panels, [*damaged, *torn]))
     write_whole(run_dir / "report.html", content.encode("utf-8", "replace"))
     return damaged + torn
