@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
 import pytest
-
-jax.config.update("jax_numpy_dtype_promotion", "strict")
 
 # A shell starts a job in the background with SIGINT ignored, and whoever is started inherits that:
 # the tests of interrupts would wait for ever. Children get the default of a process with a handler.
@@ -20,6 +19,12 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     patch = pytest.MonkeyPatch()
     patch.setenv("ECOTOUR_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
     patch.delenv("ECOTOUR_DISABLE", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def strict_promotion() -> Iterator[None]:
+    with jax.numpy_dtype_promotion("strict"):
+        yield
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ import pytest
 from ecotour import Dataset, Outcome, datasets
 from ecotour_gan import demo
 
-jax.config.update("jax_numpy_dtype_promotion", "strict")
 KEY = jax.random.key(0)
 
 
