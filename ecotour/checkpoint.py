@@ -25,7 +25,9 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from ecotour.errors import CheckpointError
-from ecotour.frozen import Frozen, Saved, digest
+from ecotour.frozen import Frozen, Saved, digest, freeze, thaw
+
+__all__ = ["KEEP", "Frozen", "Saved", "Store", "freeze", "size_of", "thaw"]
 
 KEEP = 2
 """Complete checkpoints of a named step that are kept, besides the last finite one."""
