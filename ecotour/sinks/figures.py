@@ -1,0 +1,87 @@
+"""Exhibits as they stand on the report page: text as text, lines as SVG, pixels as PNG."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ecotour import drawing, look, wording
+from ecotour.exhibits import Code, Exhibit, Film, Images, Table
+from ecotour.sinks.pictures import Stored
+
+HALF = 4.8
+"""Inches of a drawing that takes half of the page's width."""
+SMALL = 3.4
+LARGEST_SVG = 250_000
+"""Characters; a bigger drawing goes onto the page as a PNG."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One thing to look at: exactly one of ``svg``, ``source``, ``table`` and ``code`` is set."""
+
+    caption: str
+    svg: str = ""
+    source: str = ""
+    still: str = ""
+    pixelated: bool = False
+    width: int = 0
+    height: int = 0
+    table: Mapping[str, Any] | None = None
+    code: str | None = None
+    files: str = ""
+
+
+def picture(one: Stored, *, small: bool = False) -> Picture:
+    """Prepare one exhibit for the page: text where it is text, SVG where it has few lines."""
+    exhibit, files = one.exhibit, one.path.stem
+    if isinstance(exhibit, Table):
+        return Picture(exhibit.caption, table=_table(exhibit), files=files)
+    if isinstance(exhibit, Code):
+        return Picture(exhibit.caption, code=exhibit.text, files=files)
+    if isinstance(exhibit, Images):
+        return _pixels(exhibit, files, target=280 if small else 900)
+    if isinstance(exhibit, Film):
+        return Picture(
+            exhibit.caption,
+            source=_inline("gif", drawing.gif(exhibit)),
+            still=_inline("png", drawing.png(exhibit)),
+            pixelated=True,
+            files=files,
+        )
+    width = SMALL if small else look.WIDTH if one.of else HALF
+    drawn = svg_picture(exhibit, width)
+    if len(drawn.svg) > (LARGEST_SVG // 4 if small else LARGEST_SVG):
+        source = _inline("png", drawing.png(exhibit, width))
+        return Picture(exhibit.caption, source=source, files=files)
+    return Picture(exhibit.caption, svg=drawn.svg, files=files)
+
+
+def _table(exhibit: Table) -> dict[str, Any]:
+    numeric = [
+        bool(exhibit.rows) and all(not isinstance(row[c], str) for row in exhibit.rows)
+        for c in range(len(exhibit.columns))
+    ]
+    rows = [[wording.number(cell) for cell in row] for row in exhibit.rows]
+    return {"columns": list(exhibit.columns), "rows": rows, "numeric": numeric}
+
+
+def _pixels(exhibit: Images, files: str, target: int) -> Picture:
+    from ecotour.drawing import pixels
+
+    width, height = pixels.grid(exhibit, target).size
+    source = _inline("png", pixels.grid_png(exhibit, target))
+    return Picture(
+        exhibit.caption, source=source, pixelated=True, width=width, height=height, files=files
+    )
+
+
+def svg_picture(exhibit: Exhibit, width: float) -> Picture:
+    """Draw an exhibit of lines for ``width`` inches of the page."""
+    return Picture(exhibit.caption, svg=drawing.svg(exhibit, width))
+
+
+def _inline(kind: str, content: bytes) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode('ascii')}"
