@@ -147,7 +147,7 @@ def _metrics(
         other = now[of, step]
         for name in sorted({*row, *other} - set(record.NOT_METRICS)):
             quantity = f"{of}.{name}"
-            if quantity in told or is_timing(name):
+            if quantity in told or is_timing(quantity):
                 continue
             allowed = _tolerance(step)
             if name not in row or name not in other:

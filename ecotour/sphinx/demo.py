@@ -9,7 +9,8 @@
 ``:parts:``
     Which of `PARTS`, in this order; all by default. One part alone has no heading.
 ``:show:``
-    Of pictures and tables only those with these names (or the metrics with these names).
+    Of pictures and tables only those with these names, in this order; likewise of metrics.
+    Names that have a comma in them are parted by semicolons.
 ``:section:``
     Of the source only what stands under this heading.
 ``:record:``
@@ -52,7 +53,8 @@ logger = logging.getLogger(__name__)
 
 
 def _names(argument: str | None) -> list[str]:
-    return [name.strip() for name in (argument or "").split(",") if name.strip()]
+    sign = ";" if ";" in (argument or "") else ","
+    return [name.strip() for name in (argument or "").split(sign) if name.strip()]
 
 
 class DemoDirective(SphinxDirective):
@@ -127,7 +129,7 @@ class DemoDirective(SphinxDirective):
 
     def _exhibits(self, record: Record) -> Iterator[nodes.Node]:
         for one in self._chosen(record, "verdict"):
-            yield self._pictures.figure(one)
+            yield self._pictures.figure(one, titled=True)
 
     def _ledger(self, record: Record) -> Iterator[nodes.Node]:
         yield from tables.ledger(record.document)
@@ -175,7 +177,7 @@ class DemoDirective(SphinxDirective):
                     f"the record of {self.arguments[0]} shows no {name!r}; "
                     f"it shows {', '.join(sorted(known)) or 'nothing'}"
                 )
-        return [one for one in found if one.name in names]
+        return sorted((o for o in found if o.name in names), key=lambda o: names.index(o.name))
 
 
 def relative(directive: SphinxDirective, file: Path) -> str:

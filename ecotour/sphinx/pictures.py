@@ -19,20 +19,23 @@ class Pictures:
         """Make them for the page that ``directive`` stands on."""
         self._directive, self._record = directive, record
 
-    def figure(self, one: Shown, caption: str | None = None) -> nodes.Node:
+    def figure(self, one: Shown, caption: str | None = None, *, titled: bool = False) -> nodes.Node:
         """One exhibit with its caption; a table stays a table, and code stays code."""
-        words = one.caption if caption is None else caption
+        below = nodes.caption("", "")
+        if titled:
+            below += [nodes.strong("", f"{one.title}."), nodes.Text(" ")]
+        below += nodes.Text(one.caption if caption is None else caption)
         if one.table is not None:
             return nodes.container(
-                "", tables.exhibit(one.table), nodes.caption("", words), classes=["ecotour-exhibit"]
+                "", tables.exhibit(one.table), below, classes=["ecotour-exhibit"]
             )
         if one.code is not None:
             # a demo's text need not be flawless in its language: what cannot be read stays plain
             language = one.language if _is_lexer(one.language) else "text"
             block = nodes.literal_block(one.code, one.code, language=language, force=True)
-            return nodes.container("", block, nodes.caption("", words), classes=["ecotour-exhibit"])
+            return nodes.container("", block, below, classes=["ecotour-exhibit"])
         classes = ["ecotour-figure", *(["ecotour-pixels"] if one.pixelated else [])]
-        return nodes.figure("", self.picture(one), nodes.caption("", words), classes=classes)
+        return nodes.figure("", self.picture(one), below, classes=classes)
 
     def picture(self, one: Shown) -> nodes.Node:
         """The picture alone."""
