@@ -17,7 +17,7 @@ from ecotour.exhibits import Code, Exhibit, Film, Images, Table
 from ecotour.files import write_whole
 from ecotour.records import KIND, SCHEMA, Shown, read
 from ecotour.records.identity import Identity
-from ecotour.sinks import page, pictures
+from ecotour.sinks import figures, page, pictures
 
 BUDGET = 400_000
 """Bytes that a record should stay below."""
@@ -166,7 +166,7 @@ def _metrics(fresh: Path, run_dir: Path, drawn: dict[str, Exhibit]) -> list[Show
             stems = map(pictures.slug, ("metrics", each.of or "across steps", curves.y_label))
             stem = "-".join(stems)
             drawn[stem] = curves
-            file = _draw(fresh, stem, curves, page.HALF)
+            file = _draw(fresh, stem, curves, figures.HALF)
             caption = curves.caption or each.caption
             shown.append(Shown(curves.y_label, "metrics", caption, of=each.of, file=file))
     return shown
