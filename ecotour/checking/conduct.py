@@ -12,7 +12,7 @@ import numpy as np
 from ecotour import checkpoint, stages
 from ecotour.checking import bench
 from ecotour.checking.purity import STATE
-from ecotour.checking.subject import STEPS, Subject, fresh_modules, shapes_of
+from ecotour.checking.subject import STEPS, Subject
 from ecotour.checking.surroundings import enough_devices, two_devices
 from ecotour.checking.table import Fault, Unproved, finding, stage
 from ecotour.demo import Verdict
@@ -246,12 +246,9 @@ def x64(subject: Subject) -> Iterator[str]:
     bench.straight(subject)
     with jax.enable_x64(True):
         try:
-            with fresh_modules(subject.watch.is_own):
-                _, demo = subject._loading(subject._again)
-                program = subject.build(demo, subject._configure(demo))
-                for name, (before, after) in shapes_of(program).items():
-                    for said in stages.differences(before, after)[:3]:
-                        yield f"{name!r}: {said}"
+            for name, (before, after) in subject.shapes_of_another_life().items():
+                for said in stages.differences(before, after)[:3]:
+                    yield f"{name!r}: {said}"
         except Fault as fault:
             yield fault.detail
 

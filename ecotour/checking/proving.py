@@ -48,6 +48,8 @@ def _look(finding: Finding, subject: Subject, report: Report) -> None:
                 why = str(error)
             except EcotourError as error:
                 why = _note(Fault("run-fails", str(error), of), report)
+            except Exception as error:  # noqa: BLE001 - whatever a demo makes JAX raise
+                why = _note(Fault("unexpected", _unexpected(finding, error), of), report)
         if why:
             report.unproved[finding.id] = why
     if finding.id not in report.ids and finding.id not in report.unproved:
@@ -78,6 +80,15 @@ def _cases(
         return
     for name in names:
         yield name, finding.proof(subject, name)
+
+
+def _unexpected(finding: Finding, error: Exception) -> str:
+    import traceback
+
+    at = traceback.extract_tb(error.__traceback__)[-1]
+    text = (str(error).strip().splitlines() or ["no message"])[0]
+    where = f"{at.filename.rpartition('/')[2]} line {at.lineno}"
+    return f"while looking for {finding.id}: {type(error).__name__}: {text}, {where}"
 
 
 def _note(fault: Fault, report: Report) -> str:

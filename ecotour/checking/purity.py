@@ -47,6 +47,14 @@ stage(
 )
 
 
+stage(
+    "unexpected",
+    "The check met an exception that no finding names",
+    "The demo makes JAX, a library or the check itself raise where none of them should",
+    "Look at the line that is named; where it is ecotour's own, please report it",
+)
+
+
 def _changes(subject: Subject, name: str) -> dict[str, list[str]]:
     """What is not the same of the state after a step, by finding."""
 

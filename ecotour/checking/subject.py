@@ -35,7 +35,6 @@ class Subject:
         flags: Sequence[str] = (),
         *,
         own: Callable[[str], bool] = lambda _: False,
-        again: Callable[[], tuple[registry.Entry, Demo]] | None = None,
     ) -> None:
         """Check what ``load`` gives.
 
@@ -43,10 +42,8 @@ class Subject:
             load: Finds and imports the demo.
             flags: Words of a command line for the demo's own configuration.
             own: Whether a source file is the demo's own.
-            again: Imports the demo's own modules anew; as ``load``, if not given.
         """
         self._load, self._flags = load, flags
-        self._again = again or load
         self._made: dict[str, Any] = {}
         self.watch = Watch(own)
         self.import_cpu_s: float | None = None
@@ -108,14 +105,22 @@ class Subject:
         first = changes(before, settings())
         restore(before)
         try:
-            _, demo = self._loading(self._again)
-            program = self.build(demo, self._configure(demo))
-            shapes_of(program)
+            self.shapes_of_another_life()
         except Exception:  # noqa: BLE001 - some modules cannot be imported twice
             self.changed = first
         else:
             self.changed = changes(before, settings())
         restore(before)
+
+    def shapes_of_another_life(self) -> dict[str, tuple[Any, Any]]:
+        """Import the demo's own modules anew, build, and trace its steps (`shapes_of`).
+
+        Raises:
+            Fault: It cannot be done.
+        """
+        with fresh_modules(self.watch.is_own):
+            _, demo = self._loading(self._load)
+            return shapes_of(self.build(demo, self._configure(demo)))
 
     def changed_since(self) -> list[str]:
         """Settings that steps, views and the judge have changed."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ecotour import registry
-from ecotour.checking.subject import Subject, fresh_modules
+from ecotour.checking.subject import Subject
 from ecotour.demo import Demo
 
 
@@ -43,13 +43,7 @@ def subject_for(
     def load() -> tuple[registry.Entry, Demo]:
         return entry, registry.load(entry)
 
-    own = files_of(entry.module)
-
-    def again() -> tuple[registry.Entry, Demo]:
-        with fresh_modules(own):
-            return load()
-
-    return Subject(load, flags, own=own, again=again)
+    return Subject(load, flags, own=files_of(entry.module))
 
 
 def subject_of(demo: Demo, flags: Sequence[str] = ()) -> Subject:

@@ -93,7 +93,7 @@ class TensorBoard:
                 "Where the time of this run went.",
                 y_label="seconds",
             )
-            self._picture("account/where the time went", bars, self._step)
+            self._picture("account/seconds", bars, self._step)
 
     def _picture(self, tag: str, exhibit: exhibits.Exhibit, step: int) -> None:
         from PIL import Image
