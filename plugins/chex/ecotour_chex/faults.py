@@ -262,7 +262,7 @@ WRONG_MEAN = Fault(
     at=PADDED_STEP,
     measured="error of the parameters on 4 devices, in %",
     measure=lambda visit: visit.error_on_devices,
-    beyond=1.0,
+    beyond=0.5,
 )
 
 
