@@ -19,7 +19,7 @@ from ecotour.records import KIND, SCHEMA, Shown, read
 from ecotour.records.identity import Identity
 from ecotour.sinks import figures, page, pictures
 
-BUDGET = 400_000
+BUDGET = 800_000
 """Bytes that a record should stay below."""
 ROOM = 40_000
 """Of it, left for the words, which are written last."""
