@@ -56,7 +56,10 @@ def test_a_fault_is_caught_by_exactly_its_finding(fault: str, tmp_path: Path) ->
         assert TABLE[found.id].mend in found.line
 
 
-def test_a_sound_demo_has_none_and_the_process_is_as_it_was(tmp_path: Path) -> None:
+def test_a_sound_demo_has_none_and_the_process_is_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)  # as a demo in a file has it, to import its neighbours
     before = surroundings.settings()
     report = check(tmp_path / "sound.py", "")
     assert report.ids == []
