@@ -9,9 +9,10 @@ from pathlib import Path
 import jax
 import pytest
 
-# A shell starts a job in the background with SIGINT ignored, and whoever is started inherits that:
-# the tests of interrupts would wait for ever. Children get the default of a process with a handler.
+# A shell starts a job in the background with SIGINT ignored, nohup with SIGHUP, and whoever is
+# started inherits that: the tests of signals would wait for ever.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True, scope="session")
