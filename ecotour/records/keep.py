@@ -99,7 +99,7 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
     drawn: dict[str, Exhibit] = {}
     shown = [*_metrics(fresh, run_dir, drawn), *_exhibits(fresh, stored, drawn)]
     shown, dropped = _within_budget(fresh, shown, drawn)
-    remarks += dropped
+    remarks += [f"left out, lest the record be too large: {what}" for what in dropped]
     if not known.get("source_hash"):
         remarks.append(f"{run_dir} does not say of which source it is a run")
     document = {
@@ -117,6 +117,7 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
         "recorded": str(known.get("ended") or known.get("started") or "")[:10],
         "command": page.repeat_command(dict(known) | {"source_file": file and file.name}),
         "environment": _environment(known.get("environment") or {}),
+        "left_out": dropped,
         "exhibits": [{k: v for k, v in asdict(one).items() if v} for one in shown],
     }
     content = record.to_json(scrub(document), indent=1) + "\n"
@@ -220,7 +221,11 @@ def _draw(fresh: Path, stem: str, exhibit: Any, width: float) -> str:
 def _within_budget(
     fresh: Path, shown: list[Shown], drawn: Mapping[str, Exhibit]
 ) -> tuple[list[Shown], list[str]]:
-    """Until the record is small enough: leave out moments, then make large drawings pixels."""
+    """Leave out what says least, until the record is small enough, and say what it was.
+
+    Moments along the way go first, then curves of metrics (the verdict has its own pictures);
+    then large drawings become pixels.
+    """
     last = {(one.of, one.name): one for one in shown}
     spare = [one for one in shown if one.role == "view" and last[one.of, one.name] is not one]
     dropped = []
@@ -229,7 +234,15 @@ def _within_budget(
         shown.remove(one)
         if one.file:
             (fresh / one.file).unlink()
-        dropped.append(f"{one.title} after step {one.step} is left out: the record is too large")
+        dropped.append(f"{one.title} after step {one.step}")
+    curves = [one for one in shown if one.role == "metrics"]
+    if any(one.role == "verdict" and one.file for one in shown):
+        curves.sort(key=lambda one: (fresh / str(one.file)).stat().st_size)
+        while curves and _size(fresh) > BUDGET - ROOM:
+            one = curves.pop()
+            shown = [other for other in shown if other is not one]
+            (fresh / str(one.file)).unlink()
+            dropped.append(f"the curve of {one.title}")
     large = sorted(fresh.glob("*.svg"), key=lambda file: -file.stat().st_size)
     while large and _size(fresh) > BUDGET - ROOM:
         file = large.pop(0)

@@ -122,7 +122,12 @@ class DemoDirective(SphinxDirective):
         yield from tables.verdict(record.document)
 
     def _metrics(self, record: Record) -> Iterator[nodes.Node]:
-        yield self._pictures.beside(self._chosen(record, "metrics"))
+        chosen = self._chosen(record, "metrics")
+        if chosen:
+            yield self._pictures.beside(chosen)
+        if record.document.get("left_out") and "show" not in self.options:
+            text = f"Not kept here: {'; '.join(record.document['left_out'])}."
+            yield nodes.paragraph("", text, classes=["ecotour-quiet"])
 
     def _views(self, record: Record) -> Iterator[nodes.Node]:
         yield from self._pictures.over_time(self._chosen(record, "view"))
