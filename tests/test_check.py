@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+import json
+import logging
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import faulty
 import jax
+import matplotlib
+import numpy as np
 import pytest
 
-from ecotour.checking import surroundings
+from ecotour import cli
+from ecotour.checking import loading, surroundings
+from ecotour.checking.page import page as findings_page
 from ecotour.checking.proving import prove
 from ecotour.checking.table import TABLE, Report, fill
 from ecotour.checking.targets import subject_for
+from ecotour.testing import install
 
 fill()
 
@@ -67,3 +83,124 @@ def test_a_sound_demo_has_none_and_the_process_is_as_it_was(
     proofs = {name for name, finding in TABLE.items() if finding.proof}
     assert set(report.proved) == proofs - {"devices"}
     assert surroundings.changes(before, surroundings.settings()) == []
+
+
+def test_settings_of_every_kind_are_noticed_and_put_back(tmp_path: Path) -> None:
+    changes: dict[str, Callable[[], object]] = {
+        "jax.config.jax_enable_x64": lambda: jax.config.update("jax_enable_x64", True),
+        "jax.config.jax_debug_nans": lambda: jax.config.update("jax_debug_nans", True),
+        "numpy.random's global state": lambda: np.random.seed(1),
+        "random's global state": lambda: random.seed(1),
+        "numpy.seterr": lambda: np.seterr(all="ignore"),
+        "matplotlib.rcParams": lambda: matplotlib.rcParams.update({"lines.linewidth": 7.0}),
+        "os.environ": lambda: os.environ.update(ECOTOUR_TEST="1"),
+        "os.getcwd()": lambda: os.chdir(tmp_path),
+        "the handler of SIGUSR1": lambda: signal.signal(signal.SIGUSR1, signal.SIG_IGN),
+        "warnings.filters": lambda: warnings.simplefilter("ignore"),
+        "logging": lambda: logging.disable(logging.ERROR),
+        "sys.getrecursionlimit()": lambda: sys.setrecursionlimit(5000),
+    }
+    before = surroundings.settings()
+    for name, change in changes.items():
+        change()
+        (said,) = surroundings.changes(before, surroundings.settings())
+        assert said.startswith(name)
+        surroundings.restore(before)
+        assert surroundings.changes(before, surroundings.settings()) == []
+
+
+def test_an_import_over_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "IMPORT_BUDGET_S", 0.05)
+    path = tmp_path / "slow.py"
+    burn = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass\n"
+    path.write_text(faulty.source("").replace("#TOP", burn))
+    subject = subject_for(str(path))
+    assert prove(subject).ids == ["import-slow"]
+
+
+def test_the_page_has_every_finding() -> None:
+    page = Path(__file__).parents[1] / "docs" / "findings.md"
+    assert page.read_text(encoding="utf-8") == findings_page()
+    headings = re.findall(r"^## (.+)$", findings_page(), re.MULTILINE)
+    assert headings == list(TABLE)
+
+
+def test_every_finding_is_proved_by_a_demo_that_has_it() -> None:
+    elsewhere = {"discovery-imports", "process-ended", "no-return", "import-slow", "unexpected"}
+    assert {name.partition(",")[0] for name in faulty.FAULTS} == set(TABLE) - elsewhere
+
+
+def test_the_tutorial_is_a_demo_without_a_finding(tmp_path: Path) -> None:
+    page = Path(__file__).parents[1] / "docs" / "adding-a-demo.md"
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "coin.py").write_text("\n\n".join(blocks))
+    subject = subject_for(str(tmp_path / "coin.py"))
+    subject.once("before", surroundings.settings)
+    report = prove(subject)
+    assert report.ids == [], [found.line for found in report.found]
+    assert cli.main(["run", str(tmp_path / "coin.py"), "--strict", "--quiet", "--out",
+                     str(tmp_path / "run")]) == 0  # fmt: skip
+
+
+def apart_at(
+    path: Path, *words: str, **environment: str
+) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    """``ecotour check --json`` as a user types it."""
+    command = [sys.executable, "-m", "ecotour", "check", str(path), "--json", *words]
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    return done, json.loads(done.stdout)
+
+
+def test_two_devices_of_which_a_demo_counts_both(tmp_path: Path) -> None:
+    path = tmp_path / "counts.py"
+    path.write_text(faulty.source("devices"))
+    done, told = apart_at(path)
+    assert done.returncode == 1
+    assert [found["id"] for found in told["findings"]] == ["devices"]
+    assert told["unproved"] == {}
+
+
+def test_a_demo_that_ends_the_process_is_told_of(tmp_path: Path) -> None:
+    path = tmp_path / "ends.py"
+    path.write_text(faulty.SOUND.replace("#STEP", "__import__('os')._exit(7)"))
+    done, told = apart_at(path)
+    (found,) = told["findings"]
+    assert (done.returncode, found["id"]) == (1, "process-ended")
+    assert "exit code 7, while looking for settings" in found["detail"]
+
+
+def test_a_demo_that_does_not_return_is_told_of(tmp_path: Path) -> None:
+    path = tmp_path / "loops.py"
+    path.write_text("while True: pass")
+    done, told = apart_at(path, "--timeout", "2")
+    (found,) = told["findings"]
+    assert (done.returncode, found["id"]) == (1, "no-return")
+
+
+def test_what_python_starts_with_is_noticed(tmp_path: Path) -> None:
+    install(tmp_path, "sound", faulty.source(""))
+    (tmp_path / "sitecustomize.py").write_text("import numpy")
+    done, told = apart_at(Path("sound"), PYTHONPATH=str(tmp_path))
+    (found,) = told["findings"]
+    assert (done.returncode, found["id"], found["detail"]) == (1, "discovery-imports", "numpy")
+
+
+def test_what_cannot_be_asked_for_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["check", "gna"]) == 2
+    assert "did you mean gan" in capsys.readouterr().err
+    assert cli.main(["check", "./absent.py"]) == 2
+    assert "no such file" in capsys.readouterr().err
+
+
+def test_an_exception_that_no_finding_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sound.py"
+    path.write_text(faulty.source(""))
+    finding = dataclasses.replace(TABLE["argv"], proof=lambda subject: 1 / 0)
+    monkeypatch.setitem(TABLE, "argv", finding)
+    report = prove(subject_for(str(path)))
+    assert report.ids == ["unexpected"]
+    assert "while looking for argv: ZeroDivisionError" in report.found[0].detail

@@ -19,7 +19,7 @@ from typing import Any
 from ecotour.checking.table import TABLE, Found, Report, fill
 from ecotour.errors import EcotourError, UsageError
 
-TIMEOUT_S = 900.0
+TIMEOUT_S = 1800.0
 DEVICES = 2
 
 

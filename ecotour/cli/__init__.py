@@ -212,8 +212,8 @@ def _add_author_flags(new: argparse.ArgumentParser, check: argparse.ArgumentPars
         "--timeout",
         type=_steps,
         metavar="SECONDS",
-        default=900,
-        help="after which the check is broken off (default: 900)",
+        default=1800,
+        help="after which the check is broken off (default: 1800)",
     )
 
 

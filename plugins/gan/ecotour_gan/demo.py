@@ -157,7 +157,7 @@ def discriminator_of(config: Config) -> hk.Transformed:
 
 def draw(config: Config, params: hk.Params, key: jax.Array, count: int) -> jax.Array:
     """Images `[count, 28, 28, 1]` from fresh latents, standard normal."""
-    latents = jax.random.normal(key, (count, config.num_latents))
+    latents = jax.random.normal(key, (count, config.num_latents), jnp.float32)
     return generator_of(config).apply(params, latents)
 
 
