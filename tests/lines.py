@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from ecotour import cli
 
 FILE = Path(__file__).parents[1] / "docs" / "examples" / "line.py"
+
+
+def copy_to(directory: Path) -> Path:
+    """The demo's file, in a place of its own."""
+    directory.mkdir(parents=True, exist_ok=True)
+    return Path(shutil.copy(FILE, directory / "line.py"))
 
 
 def make_run(out: Path, *words: str, file: Path = FILE) -> Path:

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from lines import FILE, keep, make_run
+from lines import copy_to, keep, make_run
 
 from ecotour import cli, records
 from ecotour.records import drift
@@ -17,8 +17,7 @@ from ecotour.records import drift
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site with the demo, a record of it, and a page that shows it."""
     docs = tmp_path_factory.mktemp("site") / "docs"
-    docs.mkdir()
-    shutil.copy(FILE, docs / "line.py")
+    copy_to(docs)
     (docs / "page.md").write_text("# Page\n\n```{ecotour-demo} line\n```\n")
     (docs / "other.rst").write_text(".. ecotour-demo:: lines\n")
     run = make_run(docs.parent / "run", "--steps", "20", file=docs / "line.py")

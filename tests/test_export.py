@@ -10,7 +10,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from lines import FILE, keep, make_run
+from lines import copy_to, keep, make_run
 
 from ecotour import cli
 from ecotour.export import standalone
@@ -18,7 +18,9 @@ from ecotour.export import standalone
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_run(tmp_path_factory.mktemp("runs") / "line", "--steps", "20", "--batch-size", "16")
+    place = tmp_path_factory.mktemp("runs")
+    words = ("--steps", "20", "--batch-size", "16")
+    return make_run(place / "line", *words, file=copy_to(place))
 
 
 def test_a_page_with_its_pictures(run: Path, tmp_path: Path) -> None:
@@ -71,7 +73,7 @@ def test_a_notebook_is_valid_and_runs(run: Path, tmp_path: Path) -> None:
 
 
 def test_a_record_is_exported_by_its_name(run: Path, tmp_path: Path) -> None:
-    kept = keep(run, tmp_path / "records").parent
+    kept = keep(run, tmp_path / "records", run.parent / "line.py").parent
     out = tmp_path / "page"
     words = ["export", "line", "--records", str(kept), "--to", "markdown", "--out", str(out)]
     assert cli.main(words) == 0
@@ -96,4 +98,3 @@ def test_a_drawing_stands_alone() -> None:
     assert "var(" not in text
     assert text.count("xmlns") == 1
     assert "background: #ffffff" in text
-    assert FILE.is_file()

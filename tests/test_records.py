@@ -8,7 +8,8 @@ import socket
 from pathlib import Path
 
 import pytest
-from lines import FILE, keep, make_run
+from lines import copy_to, make_run
+from lines import keep as keep_of
 
 from ecotour import cli, records
 from ecotour.errors import PluginError
@@ -18,7 +19,17 @@ from ecotour.records.keep import scrub
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_run(tmp_path_factory.mktemp("runs") / "line")
+    """A finished run; the demo's file lies beside it."""
+    place = tmp_path_factory.mktemp("runs")
+    return make_run(place / "line", file=copy_to(place))
+
+
+def file_of(run: Path) -> Path:
+    return run.parent / "line.py"
+
+
+def keep(run: Path, directory: Path) -> Path:
+    return keep_of(run, directory, file_of(run))
 
 
 def test_a_run_is_kept(run: Path, tmp_path: Path) -> None:
@@ -30,7 +41,7 @@ def test_a_run_is_kept(run: Path, tmp_path: Path) -> None:
     assert [flag["name"] for flag in document["flags"]] == ["--learning-rate", "--batch-size"]
     assert document["shapes"] == {"fit": {"": "float32[2]"}}
     assert {one.role for one in kept.shown} == {"metrics", "view"}
-    assert kept.source() == FILE
+    assert kept.source() == file_of(run)
     assert [row["step"] for row in kept.rows()][:3] == [1, 2, 3]
     assert kept.rows()[-1]["step"] == 200
     assert "elapsed_s" not in kept.rows()[0]
@@ -41,7 +52,7 @@ def test_a_run_is_kept(run: Path, tmp_path: Path) -> None:
 def test_nothing_of_this_machine_is_in_it(run: Path, tmp_path: Path) -> None:
     kept = records.read(keep(run, tmp_path / "records"))
     text = "".join(file.read_text() for file in kept.files if file.suffix != ".png")
-    for secret in (str(run), str(Path.home()), str(FILE.parent), socket.gethostname()):
+    for secret in (str(run), str(Path.home()), str(run.parent), socket.gethostname()):
         assert len(secret) < 3 or (f"{secret}/" not in text and f'"{secret}"' not in text)
     for key in ("run_dir", "owner", "command_line", "parts"):
         assert key not in kept.document
@@ -64,7 +75,7 @@ def test_a_record_is_replaced_by_one_of_the_same_demo_only(
     keep(run, directory)
     assert not (kept / "left-over.svg").exists()
     assert [p.name for p in directory.iterdir()] == ["line"]
-    words = ["record", str(FILE), "--from", str(run), "--records", str(directory)]
+    words = ["record", str(file_of(run)), "--from", str(run), "--records", str(directory)]
     document = json.loads((kept / "record.json").read_text())
     (kept / "record.json").write_text(json.dumps(document | {"demo": "other"}))
     assert cli.main(words) == 1
@@ -83,7 +94,14 @@ def test_what_is_no_finished_run_of_this_source_is_refused(
     copy = tmp_path / "copy"
     shutil.copytree(run, copy)
     document = json.loads((copy / "run.json").read_text())
-    words = ["record", str(FILE), "--from", str(copy), "--records", str(tmp_path / "records")]
+    words = [
+        "record",
+        str(file_of(run)),
+        "--from",
+        str(copy),
+        "--records",
+        str(tmp_path / "records"),
+    ]
     for change, message in (
         ({"status": "interrupted"}, "only a finished run can be kept"),
         ({"demo": "gan"}, "is a run of 'gan', not of 'line'"),
@@ -100,7 +118,15 @@ def test_what_is_no_finished_run_of_this_source_is_refused(
 def test_recording_runs_in_a_process_of_its_own(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["record", str(FILE), "--records", str(tmp_path), "--steps", "3", "--json"]
+    words = [
+        "record",
+        str(copy_to(tmp_path / "demo")),
+        "--records",
+        str(tmp_path),
+        "--steps",
+        "3",
+        "--json",
+    ]
     assert cli.main([*words, "--learning-rate", "0.2"]) == 0
     said = json.loads(capfd.readouterr().out)
     kept = records.read(tmp_path / "line")
@@ -110,18 +136,33 @@ def test_recording_runs_in_a_process_of_its_own(
 
 
 def test_a_run_over_its_budget_is_ended(tmp_path: Path) -> None:
+    file = copy_to(tmp_path)
     with pytest.raises(child.BudgetError, match="longer than 10 ms: allow more with --time-limit"):
-        child.run([str(FILE)], tmp_path / "a", seconds=0.01, megabytes=8000)
+        child.run([str(file)], tmp_path / "a", seconds=0.01, megabytes=8000)
     with pytest.raises(child.BudgetError, match="more than 1 MiB: allow more"):
-        child.run([str(FILE)], tmp_path / "b", seconds=60, megabytes=1)
+        child.run([str(file)], tmp_path / "b", seconds=60, megabytes=1)
     assert not [p for p in tmp_path.glob("*/run.json") if b"finished" in p.read_bytes()]
 
 
 def test_what_a_run_says_as_it_fails_is_passed_on(tmp_path: Path) -> None:
     from ecotour.errors import UsageError
 
+    file = copy_to(tmp_path)
     with pytest.raises(UsageError, match="--batch-size"):
-        child.run([str(FILE), "--batch-size", "0"], tmp_path / "a", seconds=60, megabytes=8000)
+        child.run(
+            [str(copy_to(tmp_path)), "--batch-size", "0"],
+            tmp_path / "a",
+            seconds=60,
+            megabytes=8000,
+        )
+
+
+def test_a_demo_elsewhere_does_not_tell_where_that_is() -> None:
+    from ecotour.records.keep import _beside
+
+    assert _beside(Path("/home/me/line.py"), Path("/srv/site/records/.line.part")) == "line.py"
+    beside = _beside(Path("/srv/site/line.py"), Path("/srv/site/records/.line.part"))
+    assert beside == "../../line.py"
 
 
 @pytest.mark.parametrize(

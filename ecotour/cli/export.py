@@ -35,7 +35,8 @@ def _of_run(path: Path, arguments: argparse.Namespace, scratch: Path) -> tuple[R
     entry, demo = load(str(name), arguments.disable, None)
     identity = identify(entry, demo, build(demo, demo.config(), entry.name))
     kept, _ = keep.keep(path, scratch / entry.name, identity)
-    return read(kept), read(kept).source()
+    source = Path(str(name)) if known.get("source_file") else read(kept).source()
+    return read(kept), source
 
 
 def _of_record(path: Path, name: str) -> tuple[Record, Path]:

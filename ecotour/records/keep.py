@@ -110,7 +110,7 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
         "teaches": identity.teaches,
         "flags": identity.flags,
         "module": identity.module,
-        "file": file and Path(os.path.relpath(file, fresh)).as_posix(),
+        "file": file and _beside(file, fresh),
         "sources": identity.sources,
         "shapes": identity.shapes,
         "summary": known.get("summary") or "",
@@ -125,6 +125,17 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
     if _size(fresh) > BUDGET:
         remarks.append(f"the record is larger than {BUDGET / 1000:g} kB: show less")
     return remarks
+
+
+def _beside(file: Path, record_dir: Path) -> str:
+    """``file`` as seen from the record; its name alone where only the file system's root is common.
+
+    So a record of a demo elsewhere does not tell where that is.
+    """
+    here = record_dir.resolve()
+    if not {*file.parents} & {*here.parents} - {Path(file.anchor)}:
+        return file.name
+    return Path(os.path.relpath(file, here)).as_posix()
 
 
 def _environment(found: Mapping[str, Any]) -> dict[str, Any]:
