@@ -150,7 +150,7 @@ def test_what_a_run_says_as_it_fails_is_passed_on(tmp_path: Path) -> None:
     file = copy_to(tmp_path)
     with pytest.raises(UsageError, match="--batch-size"):
         child.run(
-            [str(copy_to(tmp_path)), "--batch-size", "0"],
+            [str(file), "--batch-size", "0"],
             tmp_path / "a",
             seconds=60,
             megabytes=8000,
