@@ -63,9 +63,17 @@ def program(steps: int, names: tuple[str, ...] = ("update",)) -> Program:
 
 def costs(steps: int, loop_s: float) -> dict[str, Any]:
     return {
-        "trace_s": 0.41, "lower_s": 0.12, "compile_s": 3.2, "cache_hit": False, "first_s": 0.35,
-        "steady_ms": {"p50": 41.2, "p95": 47.9}, "measured": steps - 1, "compiles": 1,
-        "flops": 6.21e9, "peak_bytes": 94_371_840, "loop_s": loop_s,
+        "trace_s": 0.41,
+        "lower_s": 0.12,
+        "compile_s": 3.2,
+        "cache_hit": False,
+        "first_s": 0.35,
+        "steady_ms": {"p50": 41.2, "p95": 47.9},
+        "measured": steps - 1,
+        "compiles": 1,
+        "flops": 6.21e9,
+        "peak_bytes": 94_371_840,
+        "loop_s": loop_s,
     }
 
 
@@ -80,13 +88,19 @@ def verdict() -> Verdict:
         ],
         {
             "digits of 10,000 samples": Bars(
-                [str(n) for n in range(10)], share, "What the classifier takes the samples for.",
-                y_label="samples", guides={"equal shares": 1000.0},
+                [str(n) for n in range(10)],
+                share,
+                "What the classifier takes the samples for.",
+                y_label="samples",
+                guides={"equal shares": 1000.0},
             ),
             "scores": Table(
                 ["images", "classifier score", "digits covered", "MNIST-FD"],
-                [["samples of this run", 9.214, 10, 11.87], ["real test images", 9.87, 10, 0.9],
-                 ["noise", 1.31, 1, 812.0]],
+                [
+                    ["samples of this run", 9.214, 10, 11.87],
+                    ["real test images", 9.87, 10, 0.9],
+                    ["noise", 1.31, 1, 812.0],
+                ],
                 "The GAN between the best and the worst that can be measured.",
             ),
             "nearest": Images(
@@ -119,9 +133,7 @@ def run(
         for step in range(1, last + 1):
             if step % every == 0 or step in (1, steps):
                 step_ms = None if step == 1 else 41.2
-                yield events.Reported(
-                    of, step, steps, metrics(step, steps), 0.0412 * step, step_ms
-                )
+                yield events.Reported(of, step, steps, metrics(step, steps), 0.0412 * step, step_ms)
             if step in views:
                 yield events.Viewed(of, step, {"samples": samples(step, steps)})
         ledger[of] = costs(steps, 0.0412 * last)
@@ -133,8 +145,18 @@ def run(
     error = f"{demo} failed: ValueError: made up" if status == "failed" else None
     yield events.Ended(
         status,
-        {"import_s": 3.1, "data_s": 0.31, "init_s": 1.2, "view_s": 1.4, "judge_s": 8.1,
-         "sinks_s": 0.9, "compile_s": 3.73, "loop_s": 0.0412 * last, "to_first_step_s": 9.0,
-         "total_s": total, "steps": ledger},
+        {
+            "import_s": 3.1,
+            "data_s": 0.31,
+            "init_s": 1.2,
+            "view_s": 1.4,
+            "judge_s": 8.1,
+            "sinks_s": 0.9,
+            "compile_s": 3.73,
+            "loop_s": 0.0412 * last,
+            "to_first_step_s": 9.0,
+            "total_s": total,
+            "steps": ledger,
+        },
         error,
     )

@@ -82,9 +82,10 @@ def test_jax_arrays_are_welcome() -> None:
     import jax.numpy as jnp
 
     half = jnp.full((1, 2, 2), 0.5, jnp.bfloat16)
-    assert to_json(ex.Images(half, ""))["pixels"] == to_json(
-        ex.Images(np.full((1, 2, 2), 128, np.uint8), "")
-    )["pixels"]
+    assert (
+        to_json(ex.Images(half, ""))["pixels"]
+        == to_json(ex.Images(np.full((1, 2, 2), 128, np.uint8), ""))["pixels"]
+    )
     table = ex.Table(["a"], [[jnp.float32(1.5)], [jnp.int32(3)]], "")
     assert to_json(table)["rows"] == [[1.5], [3]]
 

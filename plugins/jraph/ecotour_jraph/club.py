@@ -18,6 +18,8 @@ from __future__ import annotations
 import jraph
 import numpy as np
 
+import ecotour
+
 TIES = {
     1: (2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 18, 20, 22, 32),
     2: (3, 4, 8, 14, 18, 20, 22, 31),
@@ -90,3 +92,9 @@ def graph() -> jraph.GraphsTuple:
         n_node=np.array([MEMBERS], np.int32),
         n_edge=np.array([2 * len(lower)], np.int32),
     )
+
+
+def dataset() -> ecotour.Dataset:
+    """The two truths, for the record of which data a run stands on."""
+    info = ecotour.DataInfo("Zachary's karate club", "published", "all members", MEMBERS)
+    return ecotour.Dataset(info, {"faction": faction, "club": club})

@@ -35,7 +35,7 @@ import optax
 
 import ecotour
 from ecotour import exhibits
-from ecotour_jraph import feeds, gallery, karate, rumours, verdict
+from ecotour_jraph import club, feeds, gallery, karate, rumours, verdict
 from ecotour_jraph.descent import Training, descend
 from ecotour_jraph.layers import LAYERS
 
@@ -58,7 +58,9 @@ class Config:
     seeds: int = ecotour.flag(100, "networks trained side by side on the karate club", at_least=1)
     graphs: int = ecotour.flag(2000, "small graphs to train on", at_least=100, at_most=100_000)
     width: Literal[16, 32, 64] = ecotour.flag(32, "numbers that a node keeps in mind")
-    learning_rate: float = ecotour.flag(5e-3, "Adam's step size on the many graphs", above=0)
+    learning_rate: float = ecotour.flag(
+        3e-3, "Adam's largest step size on the many graphs", above=0
+    )
 
 
 # %% [markdown]
@@ -91,7 +93,7 @@ def network(layer: str, width: int, most: int) -> hk.Transformed:
 
         def one_round(number: jax.Array, nodes: jax.Array) -> jax.Array:
             heard = listen(graph._replace(nodes=nodes)).nodes
-            news = jax.nn.relu(remember(jnp.concatenate([nodes, heard], axis=-1)))
+            news = jax.nn.leaky_relu(remember(jnp.concatenate([nodes, heard], axis=-1)))
             return jnp.where(number < rounds, normalise(nodes + news), nodes)
 
         graph = graph._replace(nodes=hk.fori_loop(0, most, one_round, graph.nodes))
@@ -152,8 +154,11 @@ def loss_of(
 
 # %%
 def optimizer(config: Config) -> optax.GradientTransformation:
-    """Adam, its step size falling to 0 along a cosine, on gradients of norm 1 at most."""
-    schedule = optax.cosine_decay_schedule(config.learning_rate, STEPS)
+    """Adam on gradients of norm 1 at most; its step size rises for 50 steps, then falls to 0.
+
+    Without the slow start some networks fall, about step 40, into giving everybody one answer.
+    """
+    schedule = optax.warmup_cosine_decay_schedule(0.0, config.learning_rate, 50, STEPS)
     return optax.chain(optax.clip_by_global_norm(1.0), optax.adam(schedule))
 
 
@@ -252,7 +257,11 @@ def build(config: Config) -> ecotour.Program:
     return ecotour.Program(
         steps=steps,
         judge=partial(verdict.judge, partial(answers, width=config.width)),
-        data={"train": rumours.dataset("train", small, SMALL_BUDGET), "test": large},
+        data={
+            "train": rumours.dataset("train", small, SMALL_BUDGET),
+            "test": large,
+            "club": club.dataset(),
+        },
         batch_size=1,
     )
 

@@ -248,7 +248,7 @@ def test_untrained_networks_miss_the_verdict(program: ecotour.Program) -> None:
     # by luck an untrained network may misplace member 9 most often, or say `reached` to everybody
     assert len(found.checks) == 11
     assert not {name for name in passed if "graph accuracy" in name or "compil" in name}
-    assert not {name for name in passed if "karate accuracy" in name or "padding" in name}
+    assert not {name for name in passed if "karate accuracy" in name}  # padding changes no weights
     assert not {name for name in passed if "edge accuracy" in name}
 
 

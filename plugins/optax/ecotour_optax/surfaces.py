@@ -214,7 +214,9 @@ ARRIVED = 0.05
 
 def distances(surface: Surface, path: np.ndarray) -> np.ndarray:
     """From points ``[..., 2]`` to the nearest minimum: ``[...]``; infinite where a walk blew up."""
-    apart = np.linalg.norm(path[..., None, :] - np.array(surface.minima), axis=-1).min(axis=-1)
+    # in float64, where the square of the largest float32 is still a number
+    away = path[..., None, :].astype(np.float64) - np.array(surface.minima)
+    apart = np.linalg.norm(away, axis=-1).min(axis=-1)
     return np.where(np.isfinite(apart), apart, np.inf)
 
 
