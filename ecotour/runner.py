@@ -132,7 +132,8 @@ class _Run:
             "sinks_s": self.watch.paused,
             "to_first_step_s": self.to_first_step_s,
             "total_s": self.watch.wall(),
-            "steps": self.costs,
+            # copied: whoever keeps an account must not write into the one that is being kept
+            "steps": {name: dict(costs) for name, costs in self.costs.items()},
         }
         return ledger.added(self.resume.ledger, account)
 
