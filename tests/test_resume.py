@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
+import programs
 import pytest
 import runs
 from kill_harness import essence
 from runs import DEMO, STEPS, ecotour
 
-from ecotour import ledger
+from ecotour import Step, events, ledger
 from ecotour.checkpoint import Store
 from ecotour.cli.resume import tokens
+from ecotour.errors import CheckpointError
 from ecotour.history import History
+from ecotour.runner import Resume, run
 from ecotour.sinks.checkpoints import Checkpoints
 
 
@@ -308,3 +312,32 @@ def test_a_history_takes_eight_bytes_a_number() -> None:
     assert series["loss"].last == 1 / 20_000
     assert list(history.nonfinite_since()) == [("gap", 7)]
     assert series["gap"].steps.dtype == "int64"
+
+
+def test_a_step_in_plain_python_whose_state_cannot_be_had_starts_anew() -> None:
+    def step(state: Any, batch: Any, key: Any) -> tuple[Any, Any]:
+        return [*state, len(state)], {"length": len(state)}
+
+    def restore(of: str, template: Any) -> Any:
+        raise CheckpointError("the checkpoint has 2 leaves and the state has 0")
+
+    history = History()
+    history.append(1, {"length": 0})
+    program = programs.without_data(grows=Step(lambda *_: [], step, 3, compiled=False))
+    resume = Resume({"grows": 2}, restore, {"grows": history})
+    found = list(run(program, programs.plan(3), resume=resume))
+    said = [event.message for event in found if isinstance(event, events.Warned)]
+    assert said == ["grows starts anew: the checkpoint has 2 leaves and the state has 0"]
+    assert [e.step for e in found if isinstance(e, events.Reported)] == [1, 2, 3]
+
+
+def test_times_of_steps_are_bounded_and_their_percentiles_stay() -> None:
+    generator = np.random.default_rng(0)
+    seconds = generator.lognormal(-5, 0.5, 100_000)
+    times = ledger.StepTimes()
+    for one in seconds:
+        times.add(one, 1)
+    assert len(times.blocks) <= ledger.MOST_BLOCKS
+    assert times.measured == sum(count for _, count in times.blocks) == 100_000
+    for name, share in (("p50", 50), ("p95", 95)):
+        assert times.steady()[name] == pytest.approx(1e3 * np.percentile(seconds, share), rel=0.01)
