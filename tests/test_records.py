@@ -14,7 +14,7 @@ from lines import keep as keep_of
 from ecotour import cli, records
 from ecotour.errors import PluginError
 from ecotour.records import child, sources
-from ecotour.records.keep import scrub
+from ecotour.records.keep import scrub, scrub_svg
 
 
 @pytest.fixture(scope="module")
@@ -155,6 +155,12 @@ def test_what_a_run_says_as_it_fails_is_passed_on(tmp_path: Path) -> None:
             seconds=60,
             megabytes=8000,
         )
+
+
+def test_pixels_in_a_drawing_stay_as_they_are() -> None:
+    pixels = '"data:image/png;base64,ab/cd/ef\n/gh/ij"'
+    text = f"<image href={pixels}/><text>/home/me/a.py</text>"
+    assert scrub_svg(text) == f"<image href={pixels}/><text>…/a.py</text>"
 
 
 def test_a_demo_elsewhere_does_not_tell_where_that_is() -> None:

@@ -88,6 +88,14 @@ def scrub(value: Any) -> Any:
     return value
 
 
+def scrub_svg(text: str) -> str:
+    """The same for a drawing, whose embedded pixels must stay as they are."""
+    return "".join(
+        part if part.startswith('"data:') else scrub(part)
+        for part in re.split(r'("data:[^"]*")', text)
+    )
+
+
 def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identity) -> list[str]:
     remarks: list[str] = []
     file = identity.file
@@ -221,7 +229,7 @@ def _draw(fresh: Path, stem: str, exhibit: Any, width: float) -> str:
         target = 600 if exhibit.labels is not None else 1
         content, suffix = pixels.grid_png(exhibit, target), "png"
     else:
-        text = scrub(drawing.svg(exhibit, width))
+        text = scrub_svg(drawing.svg(exhibit, width))
         content, suffix = text.encode(), "svg"
         if len(content) > LARGEST_SVG:
             content, suffix = drawing.png(exhibit), "png"

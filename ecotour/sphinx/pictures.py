@@ -57,12 +57,16 @@ class Pictures:
         for one in shown:
             series.setdefault((one.of, one.name), []).append(one)
         found: list[nodes.Node] = []
-        for moments in series.values():
+        names = [name for _, name in series]
+        for (of, name), moments in series.items():
             *earlier, last = moments
             if earlier:
                 small = [self.figure(one, _when(one)) for one in earlier]
                 found.append(nodes.container("", *small, classes=["ecotour-moments"]))
-            found.append(self.figure(last, f"{_when(last)}: {last.caption}" if earlier else None))
+            caption = f"{_when(last)}: {last.caption}" if earlier else last.caption
+            if names.count(name) > 1:  # several named steps show it, maybe in the same words
+                caption = f"{of}: {caption}"
+            found.append(self.figure(last, caption))
         return found
 
 
