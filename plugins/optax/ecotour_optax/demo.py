@@ -166,9 +166,11 @@ def judge(outcome: ecotour.Outcome, config: Config) -> ecotour.Verdict:
 
     packing, tally = outcome.states["knapsack"], outcome.states["estimator"]
     facts = discrete.facts(tally)
+    packed = np.asarray(jax.vmap(discrete.value)(packing.logits))
     mean_worth = float(jax.vmap(discrete.exact)(packing.logits).mean())
     checks += [
-        at_least("knapsack: mean worth, as a share of the best", mean_worth / discrete.BEST, 0.9),
+        at_least("knapsack: mean worth, as a share of the best", mean_worth / discrete.BEST, 0.95),
+        at_least("knapsack: runs that find the best pack", (packed == discrete.BEST).mean(), 0.5),
         ecotour.Check.between("estimator: slope of log variance", facts["slope"], -1.1, -0.9),
         at_most("estimator: bias, in standard errors", facts["bias"], 3),
         at_least("estimator: variance without baseline over with", facts["gain"], 1.5),

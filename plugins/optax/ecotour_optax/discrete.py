@@ -7,8 +7,8 @@ exists. `optax.perturbations` makes a smooth function of it, whose gradient can 
 # %% [markdown]
 # ## Eight items, 256 ways to pack
 #
-# Item i weighs WEIGHT[i] and is worth VALUE[i]; a pack that is too heavy is worth nothing. A state
-# of mind about it is `logits [8, 2]`, column 0 for "take it" and column 1 for "leave it"; the
+# Item i weighs WEIGHT[i] and is worth VALUE[i]; each unit of weight beyond the capacity costs 2. A
+# state of mind about it is `logits [8, 2]`, column 0 for "take it" and column 1 for "leave it"; the
 # larger one decides.
 
 # %%
@@ -28,13 +28,13 @@ from ecotour.exhibits import Curves, Exhibit, Line, Table
 
 WEIGHT = np.array([3, 5, 7, 4, 6, 9, 2, 8], np.float32)
 VALUE = np.array([4, 7, 9, 5, 8, 13, 2, 10], np.float32)
-CAPACITY = 20.0
+CAPACITY, PENALTY = 20.0, 2.0
 PACKS = np.array(list(itertools.product([0, 1], repeat=len(WEIGHT))), np.float32)
 
 
 def worth(packed: jax.Array) -> jax.Array:
     """The worth of ``packed`` ``float32 [8]``, 1 for taken and 0 for left: ``float32 []``."""
-    return jnp.where(packed @ WEIGHT <= CAPACITY, packed @ VALUE, 0.0)
+    return packed @ VALUE - PENALTY * jnp.maximum(packed @ WEIGHT - CAPACITY, 0.0)
 
 
 def decide(logits: jax.Array) -> jax.Array:
@@ -47,7 +47,8 @@ def value(logits: jax.Array) -> jax.Array:
     return worth(decide(logits))
 
 
-BEST = float(max(PACKS[PACKS @ WEIGHT <= CAPACITY] @ VALUE))
+WORTHS = PACKS @ VALUE - PENALTY * np.maximum(PACKS @ WEIGHT - CAPACITY, 0)
+BEST = float(WORTHS.max())
 
 # %% [markdown]
 # ## Smoothed by noise
@@ -59,7 +60,9 @@ BEST = float(max(PACKS[PACKS @ WEIGHT <= CAPACITY] @ VALUE))
 #
 # The gradient is estimated as the score function does: mean of value times the gradient of the
 # log-density of the noise (Williams' REINFORCE). With `use_baseline` the value at the unperturbed
-# logits is subtracted first, which changes nothing in the mean and calms the noise.
+# logits is subtracted first. That changes nothing in the mean, and it calms the noise as long as
+# that value is near the mean: on the edge of a cliff (say, if a pack too heavy were worth nothing)
+# it is not, and the baseline makes matters worse.
 
 # %%
 SIGMA = 1.0
@@ -69,7 +72,7 @@ def exact(logits: jax.Array) -> jax.Array:
     """The mean worth under Gumbel noise, over all packs and their probabilities: ``float32 []``."""
     taking = jax.nn.softmax(logits / SIGMA, axis=-1)[:, 0]
     chances = jnp.where(PACKS == 1, taking, 1 - taking).prod(axis=-1)
-    return chances @ jax.vmap(worth)(jnp.asarray(PACKS))
+    return chances @ WORTHS
 
 
 # %% [markdown]
@@ -79,7 +82,7 @@ def exact(logits: jax.Array) -> jax.Array:
 
 # %%
 RUNS, SAMPLES = 32, 64
-CLIMBER = optax.adam(0.1)
+CLIMBER = optax.adam(0.03)
 
 
 class Packing(NamedTuple):
@@ -208,7 +211,7 @@ def exhibits(packing: Packing, tally: Tally) -> dict[str, Exhibit]:
     variance = np.asarray(tally.squares) / max(float(tally.draws), 1.0)
     counts = np.array(COUNTS, np.float64)
     found = np.asarray(jax.vmap(decide)(packing.logits)).mean(axis=0)
-    best = PACKS[np.argmax(np.where(PACKS @ WEIGHT <= CAPACITY, PACKS @ VALUE, 0))]
+    best = PACKS[WORTHS.argmax()]
     rows: list[list[str | float | bool | None]] = [
         [f"item {i + 1}", float(WEIGHT[i]), float(VALUE[i]), bool(best[i]), float(found[i])]
         for i in range(len(WEIGHT))

@@ -73,7 +73,7 @@ def tilted_bowl(point: jax.Array) -> jax.Array:
 
 
 SURFACES: Mapping[str, Surface] = {
-    "rosenbrock": Surface(rosenbrock, (-1.2, 1.0), ((1.0, 1.0),), 0.0, (-1.8, 1.8, -0.7, 2.0)),
+    "rosenbrock": Surface(rosenbrock, (-1.2, 1.0), ((1.0, 1.0),), 0.0, (-1.8, 1.8, -1.2, 2.4)),
     "beale": Surface(beale, (1.0, 1.5), ((3.0, 0.5),), 0.0, (-0.5, 4.2, -1.0, 2.2)),
     # a hair beside the ridge: exactly on it the gradient never points to either minimum
     "saddle": Surface(
