@@ -78,8 +78,19 @@ def ecotour(site: Path, *words: str, **given: str) -> subprocess.CompletedProces
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory of modules with all of them, and with damaged metadata besides."""
+    """A directory of modules with all of them."""
     site = tmp_path_factory.mktemp("full") / "site"
+    for name, source in HOSTILE.items():
+        install(site, name, source, distribution=f"hostile-{name}")
+    return site
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with damaged metadata besides. (With the first of these JAX itself does not start:
+    it reads everybody's entry points, to find its own plugins.)
+    """
+    site = tmp_path_factory.mktemp("damaged") / "site"
     for name, source in HOSTILE.items():
         install(site, name, source, distribution=f"hostile-{name}")
     for name, points, metadata in (
@@ -98,8 +109,8 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
-def test_all_are_listed_with_their_status_and_none_is_imported(full: Path) -> None:
-    done = ecotour(full, "list", "--json")
+def test_all_are_listed_with_their_status_and_none_is_imported(damaged: Path) -> None:
+    done = ecotour(damaged, "list", "--json")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     demos = {demo["name"]: demo for demo in json.loads(done.stdout)["demos"]}
@@ -114,13 +125,13 @@ def test_all_are_listed_with_their_status_and_none_is_imported(full: Path) -> No
     assert demos["../up"]["status"] == "broken"
 
 
-def test_the_table_and_the_help_are_whole(full: Path) -> None:
-    table = ecotour(full, "list")
+def test_the_table_and_the_help_are_whole(damaged: Path) -> None:
+    table = ecotour(damaged, "list")
     assert table.returncode == 0, table.stderr
     assert "\x1b" not in table.stdout
     assert "hostile-exits" in table.stdout
     for words in (("--help",), ("run", "--help"), ("--version",)):
-        told = ecotour(full, *words)
+        told = ecotour(damaged, *words)
         assert told.returncode == 0, told.stderr
         assert told.stderr == ""
 
@@ -141,7 +152,7 @@ def test_another_demo_runs_and_its_json_is_one_document(full: Path) -> None:
 def test_the_one_that_was_asked_for_is_refused_in_one_line(name: str, full: Path) -> None:
     done = ecotour(full, "show", name, "--json")
     assert done.returncode == 1
-    lines = [line for line in done.stderr.splitlines() if line.startswith("ecotour: ")]
+    lines = [line for line in done.stderr.splitlines() if "ecotour: " in line]
     assert len(lines) == 1
     assert "Traceback" not in done.stderr
     assert f"hostile-{name}" in lines[0]
