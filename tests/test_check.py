@@ -91,7 +91,7 @@ def test_settings_of_every_kind_are_noticed_and_put_back(tmp_path: Path) -> None
         "jax.config.jax_debug_nans": lambda: jax.config.update("jax_debug_nans", True),
         "numpy.random's global state": lambda: np.random.seed(1),
         "random's global state": lambda: random.seed(1),
-        "numpy.seterr": lambda: np.seterr(all="ignore"),
+        "numpy.seterr": lambda: np.seterr(over="raise"),
         "matplotlib.rcParams": lambda: matplotlib.rcParams.update({"lines.linewidth": 7.0}),
         "os.environ": lambda: os.environ.update(ECOTOUR_TEST="1"),
         "os.getcwd()": lambda: os.chdir(tmp_path),

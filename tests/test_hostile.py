@@ -136,7 +136,6 @@ def test_the_table_and_the_help_are_whole(damaged: Path) -> None:
         assert told.stderr == ""
 
 
-@pytest.mark.xfail(reason="metadata that is no UTF-8 still stops another demo's run")
 def test_another_demo_runs_and_its_json_is_one_document(full: Path) -> None:
     done = ecotour(
         full, "run", "gan", "--steps", "1", "--batch-size", "2", "--data", "embedded",
@@ -148,7 +147,6 @@ def test_another_demo_runs_and_its_json_is_one_document(full: Path) -> None:
 
 
 @pytest.mark.parametrize("name", LOADED_SAFELY)
-@pytest.mark.xfail(reason="a demo that prints at import is not refused yet")
 def test_the_one_that_was_asked_for_is_refused_in_one_line(name: str, full: Path) -> None:
     done = ecotour(full, "show", name, "--json")
     assert done.returncode == 1

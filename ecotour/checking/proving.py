@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import Any
 
 from ecotour.checking.subject import Subject
 from ecotour.checking.table import TABLE, Fault, Finding, Found, Report, Unproved, fill
@@ -37,11 +38,11 @@ def prove(subject: Subject, tell: Callable[[str], None] = lambda _: None) -> Rep
 
 def _look(finding: Finding, subject: Subject, report: Report) -> None:
     """Look for one finding wherever it may be."""
-    for of, details in _cases(finding, subject, report):
+    for of, arguments in _cases(finding, subject, report):
         why = _explained(finding, of, report)
         if not why:
             try:
-                report.found += [Found(finding.id, of, detail) for detail in details]
+                report.found += [Found(finding.id, of, said) for said in finding.proof(*arguments)]
             except Fault as fault:
                 why = _note(fault, report)
             except Unproved as error:
@@ -66,20 +67,15 @@ def _explained(finding: Finding, of: str, report: Report) -> str:
     return ""
 
 
-def _cases(
-    finding: Finding, subject: Subject, report: Report
-) -> Iterator[tuple[str, Iterator[str]]]:
-    assert finding.proof is not None
+def _cases(finding: Finding, subject: Subject, report: Report) -> list[tuple[str, tuple[Any, ...]]]:
+    """Where to look: the named step, or the empty name, and the arguments of the proof."""
     if finding.per == "demo":
-        yield "", finding.proof(subject)
-        return
+        return [("", (subject,))]
     try:
-        names = subject.compiled
+        return [(name, (subject, name)) for name in subject.compiled]
     except Fault as fault:
         report.unproved[finding.id] = _note(fault, report)
-        return
-    for name in names:
-        yield name, finding.proof(subject, name)
+        return []
 
 
 def _unexpected(finding: Finding, error: Exception) -> str:

@@ -53,8 +53,8 @@ def settings() -> dict[str, Any]:
     if "matplotlib" in sys.modules:
         import matplotlib
 
-        rc = {k: v for k, v in matplotlib.rcParams.items() if not k.startswith("backend")}
-        found["matplotlib.rcParams"] = {k: repr(v) for k, v in rc.items()}
+        rc = matplotlib.rcParams
+        found["matplotlib.rcParams"] = {k: rc[k] for k in rc if not k.startswith("backend")}
     return found
 
 
@@ -107,9 +107,8 @@ def restore(before: Mapping[str, Any]) -> None:
     if "matplotlib" in sys.modules:
         import matplotlib
 
-        matplotlib.rcParams.update(
-            {k: v for k, v in matplotlib.rcParamsOrig.items() if not k.startswith("backend")}
-        )
+        original = {k: v for k, v in matplotlib.rcParamsOrig.items() if k[:7] != "backend"}
+        matplotlib.rcParams.update(before.get("matplotlib.rcParams", original))
 
 
 class Watch:
