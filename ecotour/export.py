@@ -74,7 +74,7 @@ def notebook(record: Record, source: str, out: Path) -> Path:
     run = _RUN.format(
         demo=record.document["demo"],
         config=_config(record),
-        steps=_steps(record),
+        steps=record.document.get("steps_asked"),
         seed=record.document.get("seed") or 0,
     )
     outputs = [_output({"text/markdown": "\n\n".join(_outcome(record))})]
@@ -226,11 +226,6 @@ def _config(record: Record) -> str:
         if name in defaults and defaults[name] != value:
             words.append(f"{name}={tuple(value) if isinstance(value, list) else value!r}")
     return ", ".join(words)
-
-
-def _steps(record: Record) -> int | None:
-    totals = set((record.document.get("totals") or {}).values())
-    return totals.pop() if len(totals) == 1 else None
 
 
 def _cell(kind: str, text: str, outputs: list[dict[str, Any]] | None = None) -> dict[str, Any]:

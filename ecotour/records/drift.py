@@ -101,7 +101,10 @@ def of_run(old: Record, run_dir: Path, *, whole: bool) -> Iterator[Difference]:
         there = (True if (of, name) in some else None for some in (kept, names))
         yield _presence(where, *there)
     if whole:
-        yield from _checks(old.document.get("checks") or (), record.read(run_dir)["checks"])
+        now = record.read(run_dir)
+        totals = (old.document.get("totals") or {}, now.get("totals") or {})
+        yield from _mapping("steps of", *({k: str(v) for k, v in one.items()} for one in totals))
+        yield from _checks(old.document.get("checks") or (), now["checks"])
 
 
 def versions(old: Record, now: Mapping[str, Any]) -> list[tuple[str, str, str]]:

@@ -19,7 +19,7 @@ from ecotour.records import KIND, SCHEMA, Shown, read
 from ecotour.records.identity import Identity
 from ecotour.sinks import figures, page, pictures
 
-BUDGET = 800_000
+BUDGET = 400_000
 """Bytes that a record should stay below."""
 ROOM = 40_000
 """Of it, left for the words, which are written last."""
@@ -31,8 +31,8 @@ MOST_ROWS = 24
 """Rows kept of each named step: the first ones, for comparisons, and an even selection."""
 
 _KEPT_AS_IT_IS = (
-    "demo", "distribution", "seed", "config", "totals", "log_every", "data", "datasets", "notes",
-    "ledger", "metrics", "guides", "checks", "nonfinite", "warnings",
+    "demo", "distribution", "seed", "config", "steps_asked", "totals", "log_every", "data",
+    "datasets", "notes", "ledger", "metrics", "guides", "checks", "nonfinite", "warnings",
 )  # fmt: skip
 _PATH = re.compile(
     r"""(?<![\w.:/<])/(?:[\w.@+~-]+/)+([\w.@+~-]+)|[A-Z]:\\(?:[^\\\s"']+\\)+([^\\\s"']+)"""
@@ -123,7 +123,9 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
         "shapes": identity.shapes,
         "summary": known.get("summary") or "",
         "recorded": str(known.get("ended") or known.get("started") or "")[:10],
-        "command": page.repeat_command(dict(known) | {"source_file": file and file.name}),
+        "command": page.repeat_command(
+            dict(known) | {"source_file": file and file.name, "data_dir": None}
+        ),
         "environment": _environment(known.get("environment") or {}),
         "left_out": dropped,
         "exhibits": [{k: v for k, v in asdict(one).items() if v} for one in shown],
