@@ -54,8 +54,8 @@ def campaign(
     again = time.perf_counter()
     twin = workdir / "twin"  # with the compilation cache filled: how long a run takes
     launch(workdir, ["run", *run, "--out", str(twin)], fork=fork).finish()
-    longest = time.perf_counter() - again
-    slowest = again - began
+    # how long a child lives, forked or fresh: a guess that follows the load of the machine
+    lives = {False: time.perf_counter() - again, True: again - began}
     wanted = essence(straight)
     assert essence(twin) == wanted, "two runs that nobody touched differ"
     while figures.kills < kills:
@@ -67,9 +67,10 @@ def campaign(
             figures.resumes += resume
             anew = not fork or chance.random() < fresh
             child = launch(workdir, command, fork=not anew)
-            limit = slowest if anew else longest
-            if figures.kills < kills and child.kill_after(chance.uniform(0, 0.9 * limit)):
+            delay, started = chance.uniform(0, lives[anew]), time.perf_counter()
+            if figures.kills < kills and child.kill_after(delay):
                 figures.kills += 1
+                lives[anew] *= 1.05
                 figures.moments[moment(out)] += 1
                 print(f"{figures.kills}: {out.name} killed {moment(out)}", flush=True)
                 if (out / "run.json").exists() and chance.random() < 0.1:
@@ -77,6 +78,7 @@ def campaign(
                     figures.reports += 1
             else:
                 child.finish()
+                lives[anew] += 0.5 * (time.perf_counter() - started - lives[anew])
                 break
         found = essence(out)
         for part, value in wanted.items():
