@@ -213,6 +213,8 @@ def judge(outcome: ecotour.Outcome, config: Config, network: hk.Transformed) -> 
     greedy = {name: history[name]["greedy_return"].last for name in AGENTS}
     acting = {name: history[name]["acting_return"].last for name in AGENTS}
     price = {way: float(np.median(s.values)) for way, s in history["price_of_python"].items()}
+    lag = [history[name]["greedy_return"].values.mean() for name in ("vtrace", "uncorrected_lag")]
+    gain = lag[0] - lag[1]
     q_lambda = outcome.states["q_lambda"].params
     believed, true = show.believed_values(network, q_lambda), show.best_values(config.discount)
     winning = show.visited() & (true > 0)  # what is lost the agent hardly ever sees
@@ -227,7 +229,8 @@ def judge(outcome: ecotour.Outcome, config: Config, network: hk.Transformed) -> 
     checks += [
         at_least("return while acting, q_learning", acting["q_learning"], 0.85),
         at_most("return while acting, restarting_epsilon", acting["restarting_epsilon"], -0.4),
-        at_most("greedy return, large_plain", greedy["large_plain"], 0.9),
+        at_most("greedy return, large_plain", greedy["large_plain"], 0.7),
+        at_least("greedy return while learning, gain by V-trace's correction", gain, 0.08),
         at_most("mean error of the values of q_lambda", error, 0.1),
         at_least(
             "all seeds fused, in speeds of a Python loop",

@@ -108,6 +108,7 @@ def test_agents_that_never_fail_fail_too(program):
         "return while acting, restarting_epsilon",
         "greedy return, large_plain",
         "mean error of the values of q_lambda",
+        "greedy return while learning, gain by V-trace's correction",
     }
 
 
