@@ -183,7 +183,7 @@ def build(config: Config) -> ecotour.Program:
     values = jax.jit(lambda state: show.believed_values(network, state.params))
 
     def view(state: Learner, key: jax.Array) -> dict[str, exhibits.Exhibit]:
-        return {"values": show.value_map(values(state), "as Q(lambda) believes")}
+        return {"values": show.value_map(values(state), "as Q(lambda) believes", show.RARE)}
 
     steps["q_lambda"] = replace(steps["q_lambda"], view=view)
 
@@ -242,11 +242,10 @@ def judge(outcome: ecotour.Outcome, config: Config, network: hk.Transformed) -> 
     first_seed = jax.tree.map(lambda x: x[0], q_lambda)
     balls = jax.vmap(catch.start)(jnp.arange(catch.COLUMNS))
     boards, _ = jax.vmap(lambda ball: catch.play(agents.greedy(network, first_seed), ball))(balls)
-    steps = config.seeds * config.boards * catch.EPISODE
     return ecotour.Verdict(
         checks,
         {
-            "results": show.results(history, outcome.ledger, list(AGENTS), steps),
+            "results": show.results(history, list(AGENTS)),
             **show.families(history),
             "exploration": show.exploration(history, "q_learning", "restarting_epsilon"),
             "price_of_python": exhibits.Bars(
@@ -255,7 +254,7 @@ def judge(outcome: ecotour.Outcome, config: Config, network: hk.Transformed) -> 
                 "Environment steps per second of the same agent, learning included; medians.",
                 "steps per second",
             ),
-            "believed_values": show.value_map(believed, "as Q(lambda) believes"),
+            "believed_values": show.value_map(believed, "as Q(lambda) believes", show.RARE),
             "true_values": show.value_map(true, "as it is"),
             "episode": show.film(
                 boards,

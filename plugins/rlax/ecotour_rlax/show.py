@@ -31,6 +31,9 @@ GUIDES = {"best": 1.0, "blind": -0.6}
 
 
 # %%
+RARE = " An agent that plays well is hardly ever there, and so knows little of it."
+
+
 def best_values(discount: float, ball_column: int = 0) -> np.ndarray:
     """Return the true value of each situation, ``float64 [EPISODE, COLUMNS]``."""
     left = catch.EPISODE - np.arange(catch.EPISODE)[:, None]
@@ -62,14 +65,13 @@ def visited() -> np.ndarray:
     return distance <= np.arange(catch.EPISODE)[:, None]
 
 
-def value_map(values: Any, whose: str) -> exhibits.Heatmap:
+def value_map(values: Any, whose: str, remark: str = "") -> exhibits.Heatmap:
     """Return the map of values ``[EPISODE, COLUMNS]``; empty where the paddle can never be."""
     shown = np.where(visited(), np.asarray(values, np.float64), np.nan)
     return exhibits.Heatmap(
         shown,
         f"Value of the best action, {whose}: ball in the leftmost column, by the ball's row and "
-        "the paddle's column. Near the bottom a paddle that is too far away has lost; an agent "
-        "that plays well is hardly ever there, and so knows little of it.",
+        f"the paddle's column. Near the bottom a paddle that is too far away has lost.{remark}",
         row_names=[str(row) for row in range(catch.EPISODE)],
         column_names=[str(column) for column in range(catch.COLUMNS)],
         annotate=True,
@@ -102,8 +104,6 @@ def film(boards: catch.Board, caption: str) -> exhibits.Film:
     at, which = np.nonzero(caught.T)
     cells[at, which, catch.ROWS - 1, paddle.T[at, which]] = CAUGHT
     tiles = cells.repeat(CELL, axis=2).repeat(CELL, axis=3)
-    tiles[:, :, ::CELL] = 0.0  # the lines between the cells
-    tiles[:, :, :, ::CELL] = 0.0
     tiles = np.pad(tiles, ((0, 0), (0, 0), *[(MARGIN, MARGIN)] * 2, (0, 0)), constant_values=1.0)
     frames = np.concatenate([tiles[:, game] for game in range(games)], axis=2)
     edge = ((0, 0), (0, 0), (2 * MARGIN, 2 * MARGIN), (0, 0))
@@ -186,40 +186,27 @@ def first_at_least(series: ecotour.Series, bound: float) -> int | None:
 
 
 def results(
-    history: Mapping[str, Mapping[str, ecotour.Series]],
-    ledger: Mapping[str, Mapping[str, Any]],
-    names: Sequence[str],
-    steps_an_update: int,
+    history: Mapping[str, Mapping[str, ecotour.Series]], names: Sequence[str]
 ) -> exhibits.Table:
     """Return one row for each agent."""
     rows: list[list[str | float | int | bool | None]] = []
     for name in names:
         of = history[name]
-        milliseconds = (ledger[name].get("steady_ms") or {}).get("p50")
+        low, high = of["greedy_low"].last, of["greedy_high"].last
         rows.append(
             [
                 name,
-                of["greedy_return"].last,
-                of["greedy_low"].last,
-                of["greedy_high"].last,
+                round(of["greedy_return"].last, 2),
+                f"{low:.2f} to {high:.2f}",
                 first_at_least(of["greedy_return"], 0.95),
-                of["acting_return"].last,
-                float(np.mean(1.0 - of["acting_return"].values)),
-                round(1e3 * steps_an_update / milliseconds) if milliseconds else None,
+                round(of["acting_return"].last, 2),
+                round(float(np.mean(1.0 - of["acting_return"].values)), 2),
             ]
         )
     return exhibits.Table(
-        [
-            "agent",
-            "greedy return",
-            "low",
-            "high",
-            "updates to 0.95",
-            "return while acting",
-            "regret an episode",
-            "env steps/s",
-        ],
+        ["agent", "greedy", "95% interval", "updates", "acting", "regret"],
         rows,
-        "Interquartile means over the seeds, and the 95% confidence interval of the greedy return. "
-        "Regret is what was lost to the best player while learning, a mean over all episodes.",
+        "Interquartile means over the seeds: the return without exploration, its 95% confidence "
+        "interval, the updates until it was first 0.95, the return while acting, and the regret, "
+        "which is what an episode lost to the best player, a mean over all of the learning.",
     )
