@@ -70,13 +70,3 @@ html_theme_options = {
         "color-background-secondary": "#1a212a",
     },
 }
-
-
-def setup(app):
-    """Leave the page of `ecotour check` out of the contents while it is not there."""
-
-    def without_what_is_missing(app, docname, source):
-        if docname == "index" and not (HERE / "findings.md").exists():
-            source[0] = source[0].replace("\nfindings\n", "\n")
-
-    app.connect("source-read", without_what_is_missing)

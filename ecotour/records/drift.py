@@ -102,8 +102,11 @@ def of_run(old: Record, run_dir: Path, *, whole: bool) -> Iterator[Difference]:
         yield _presence(where, *there)
     if whole:
         now = record.read(run_dir)
-        totals = (old.document.get("totals") or {}, now.get("totals") or {})
-        yield from _mapping("steps of", *({k: str(v) for k, v in one.items()} for one in totals))
+        was, are = (
+            {name: str(total) for name, total in (totals or {}).items()}
+            for totals in (old.document.get("totals"), now.get("totals"))
+        )
+        yield from _mapping("steps of", was, are)
         yield from _checks(old.document.get("checks") or (), now["checks"])
 
 
