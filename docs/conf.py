@@ -33,7 +33,7 @@ myst_heading_anchors = 3
 default_role = "literal"
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-autodoc_class_signature = "separated"
+autodoc_class_signature = "mixed"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 python_use_unqualified_type_names = True
@@ -57,6 +57,8 @@ html_theme_options = {
     "light_css_variables": {
         "color-brand-primary": "#0b5f9e",
         "color-brand-content": "#0b66b5",
+        "color-api-name": "#0b5f9e",
+        "color-api-pre-name": "#5a6675",
         "color-foreground-primary": "#18212d",
         "color-background-secondary": "#f4f6f9",
         "font-stack": SANS,
@@ -66,6 +68,8 @@ html_theme_options = {
     "dark_css_variables": {
         "color-brand-primary": "#7fb5d8",
         "color-brand-content": "#5aa9f0",
+        "color-api-name": "#8fd2f7",
+        "color-api-pre-name": "#9aa7b6",
         "color-background-primary": "#12171e",
         "color-background-secondary": "#1a212a",
     },
