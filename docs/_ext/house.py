@@ -81,8 +81,18 @@ def read_layers(lines: list[str]) -> list[list[tuple[str, list[str]]]]:
     return layers
 
 
+def readable(
+    app: Any, what: str, name: str, thing: Any, options: Any, signature: str | None, returns: str
+) -> tuple[str, str] | None:
+    """Write the default of a mapping as one: Python has no word for what a dataclass makes anew."""
+    if signature and "<factory>" in signature:
+        return signature.replace("<factory>", "{}"), returns
+    return None
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Add the directives."""
+    app.connect("autodoc-process-signature", readable)
     app.add_directive("house-commands", Commands)
     app.add_directive("house-layers", Layers)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
