@@ -38,6 +38,7 @@ def prove(subject: Subject, tell: Callable[[str], None] = lambda _: None) -> Rep
 
 def _look(finding: Finding, subject: Subject, report: Report) -> None:
     """Look for one finding wherever it may be."""
+    assert finding.proof is not None
     for of, arguments in _cases(finding, subject, report):
         why = _explained(finding, of, report)
         if not why:

@@ -51,6 +51,7 @@ class Subject:
         self.discovery: list[str] | None = None
         self.changed: list[str] = []
         self.totals: dict[str, int] = {}
+        self.without_jit_s = 0.0
 
     def once(self, what: str, make: Callable[[], Value]) -> Value:
         """The value of ``make``, or what it raised; carried out at the first call."""
@@ -224,11 +225,11 @@ class TooLong(BaseException):
 
 @contextlib.contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Break off what takes longer, with `Unproved`; without limit where there are no alarms."""
+    """Break off what takes more processor time, with `Unproved`, where there are alarms."""
     import signal
     import threading
 
-    if not hasattr(signal, "SIGALRM") or (
+    if not hasattr(signal, "SIGPROF") or (
         threading.current_thread() is not threading.main_thread()
     ):
         yield
@@ -237,15 +238,17 @@ def at_most(seconds: float) -> Iterator[None]:
     def ring(*_: Any) -> None:
         raise TooLong
 
-    before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, ring)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     except TooLong:
-        raise Unproved(f"it takes longer than {seconds:g} s without jit") from None
+        raise Unproved(
+            f"it takes more than {seconds:.0f} s of processor time without jit"
+        ) from None
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @contextlib.contextmanager
