@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ecotour import registry
+from ecotour import metadata, registry
 
 if TYPE_CHECKING:
     from ecotour.checking.table import Report
@@ -118,13 +118,13 @@ def install(
 @contextlib.contextmanager
 def only(*sites: Path) -> Iterator[None]:
     """Let discovery see the distributions in ``sites`` and no other."""
-    before, path, modules = registry.SEARCH, list(sys.path), set(sys.modules)
-    registry.SEARCH = [str(site) for site in sites]
-    sys.path[:0] = registry.SEARCH
+    before, path, modules = metadata.SEARCH, list(sys.path), set(sys.modules)
+    metadata.SEARCH = [str(site) for site in sites]
+    sys.path[:0] = metadata.SEARCH
     try:
         yield
     finally:
-        registry.SEARCH, sys.path[:] = before, path
+        metadata.SEARCH, sys.path[:] = before, path
         for name in set(sys.modules) - modules:
             file = getattr(sys.modules[name], "__file__", None) or ""
             if any(Path(file).is_relative_to(site) for site in sites):

@@ -1,0 +1,158 @@
+"""What installed distributions say of themselves, read although it may be damaged.
+
+Nothing but their metadata is read, so no plugin and no JAX is imported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
+SEARCH: list[str] | None = None
+"""Where to look for distributions; on ``sys.path``, if ``None``. (For the test kit.)"""
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""What a demo may be called."""
+
+EntryStatus: TypeAlias = Literal["ok", "disabled", "incompatible", "broken"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What the metadata says of a demo.
+
+    Attributes:
+        name: What users type.
+        distribution: The name of the distribution that provides it.
+        version: That distribution's version.
+        module: The module with the hook.
+        status: Whether it can be asked for.
+        reason: Why not, in one line; empty where it can.
+        summary: What the distribution says of itself, in one line.
+    """
+
+    name: str
+    distribution: str
+    version: str
+    module: str
+    status: EntryStatus = "ok"
+    reason: str = ""
+    summary: str = ""
+
+    @property
+    def provenance(self) -> str:
+        """Distribution and version, as events and records carry it."""
+        return f"{self.distribution} {self.version}"
+
+
+def announced(group: str) -> Iterator[Entry]:
+    """Entries as they stand in the metadata, each distribution once, each with its own status."""
+    from importlib import metadata
+
+    seen = set()
+    places: dict[str, Any] = {} if SEARCH is None else {"path": SEARCH}
+    for distribution in metadata.distributions(**places):
+        try:
+            if f"[{group}]" not in (distribution.read_text("entry_points.txt") or ""):
+                continue
+        except (OSError, ValueError):  # somebody else's distribution, damaged
+            continue
+        name, entries = _entries(distribution, group)
+        if canonical(name) not in seen:  # else an earlier place on the path hides this one
+            seen.add(canonical(name))
+            yield from entries
+
+
+def _entries(distribution: Distribution, group: str) -> tuple[str, list[Entry]]:
+    """A distribution's name, and what it announces in ``group``."""
+    try:
+        headers = _headers(distribution.read_text("METADATA") or "")
+    except (OSError, ValueError):
+        headers = {}
+    folder = Path(str(getattr(distribution, "_path", "unknown"))).name
+    name = headers.get("Name", [folder])[0]
+    version = headers.get("Version", ["unknown"])[0]
+    try:
+        points = {(p.name, p.module) for p in distribution.entry_points if p.group == group}
+    except Exception as error:  # noqa: BLE001 - the file may hold anything
+        reason = f"its entry_points.txt cannot be read: {cause(error)}: reinstall {name}"
+        return name, [Entry(name, name, version, "", "broken", reason)]
+    misfit = _misfit(headers.get("Requires-Dist", []))
+    found = []
+    for point, module in sorted(points):
+        entry = Entry(point, name, version, module, summary=headers.get("Summary", [""])[0])
+        if not NAME.fullmatch(point):
+            reason = f"{name} announces {point!r}, which cannot be typed: letters, digits and . _ -"
+            # and neither can it be printed as it is
+            entry = replace(entry, name=repr(point)[1:-1], status="broken", reason=reason)
+        elif misfit:
+            entry = replace(entry, status="incompatible", reason=misfit)
+        elif not _exists(module):
+            reason = (
+                f"{name} announces module {module!r}, which is not there: "
+                f"reinstall or uninstall {name}"
+            )
+            entry = replace(entry, status="broken", reason=reason)
+        found.append(entry)
+    return name, found
+
+
+def _headers(text: str) -> dict[str, list[str]]:
+    """The headers of a METADATA file by name. (The email package costs more than all the rest.)"""
+    found: dict[str, list[str]] = {}
+    for line in text.partition("\n\n")[0].splitlines():
+        name, colon, value = line.partition(": ")
+        if colon:
+            found.setdefault(name, []).append(value.strip())
+    return found
+
+
+def _misfit(requires: list[str]) -> str:
+    """Why this ecotour is not the one that a distribution requires, or nothing."""
+    from ecotour import __version__
+
+    for line in requires:
+        if not re.match(r"ecotour(?![\w.-])", line, re.IGNORECASE):
+            continue
+        if line.strip().lower() == "ecotour":  # any version will do
+            continue
+        from packaging.requirements import InvalidRequirement, Requirement
+
+        try:
+            requirement = Requirement(line)
+        except InvalidRequirement:
+            return f"its requirement {line!r} cannot be read"
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
+            continue
+        if not requirement.specifier.contains(__version__, prereleases=True):
+            return f"it needs ecotour {requirement.specifier}, and this is {__version__}"
+    return ""
+
+
+def _exists(module: str) -> bool:
+    """Whether the top-level package of ``module`` can be found, without importing it."""
+    import importlib.util
+
+    try:
+        return importlib.util.find_spec(module.partition(".")[0]) is not None
+    except (ImportError, ValueError, AttributeError):
+        return False
+
+
+def canonical(name: str) -> str:
+    """A distribution's name in the one spelling that all of its spellings have in common."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def cause(error: BaseException) -> str:
+    """What was raised, in one line."""
+    if isinstance(error, SystemExit):
+        return f"it called sys.exit({error.code!r})"
+    text = (str(error).strip().splitlines() or ["no message"])[0]
+    return f"{type(error).__name__}: {text}"
