@@ -5,6 +5,8 @@ Nothing but their metadata is read, so no plugin and no JAX is imported.
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from importlib.metadata import Distribution
+    from importlib.metadata import Distribution, EntryPoints
 
 SEARCH: list[str] | None = None
 """Where to look for distributions; on ``sys.path``, if ``None``. (For the test kit.)"""
@@ -69,14 +71,56 @@ def announced(group: str) -> Iterator[Entry]:
             yield from entries
 
 
+@contextlib.contextmanager
+def forgiving() -> Iterator[None]:
+    """Let no damaged distribution stop a library that asks for everybody's entry points.
+
+    JAX does so as it starts, to find its plugins, and Matplotlib, to find its backends. For both
+    of them `importlib.metadata.entry_points` raises if it cannot read a single one.
+    """
+    from importlib import metadata
+
+    strict = metadata.entry_points
+
+    def entry_points(**wanted: Any) -> Any:
+        try:
+            return strict(**wanted)
+        except Exception:  # noqa: BLE001 - a damaged file may raise anything
+            sound = [points for points in _everybodys().values() if not isinstance(points, str)]
+            return metadata.EntryPoints(itertools.chain(*sound)).select(**wanted)
+
+    metadata.entry_points = entry_points
+    try:
+        yield
+    finally:
+        metadata.entry_points = strict
+
+
+def damaged() -> dict[str, str]:
+    """The distributions whose entry points cannot be read: the cause by the name."""
+    return {name: points for name, points in _everybodys().items() if isinstance(points, str)}
+
+
+def _everybodys() -> dict[str, EntryPoints | str]:
+    """The entry points of each distribution by its name, or why they cannot be read."""
+    from importlib import metadata
+
+    found: dict[str, EntryPoints | str] = {}
+    for distribution in metadata.distributions():
+        name = canonical(_headers_of(distribution)["Name"][0])
+        if name in found:  # an earlier place on the path hides this one
+            continue
+        try:
+            found[name] = distribution.entry_points
+        except Exception as error:  # noqa: BLE001
+            found[name] = cause(error)
+    return found
+
+
 def _entries(distribution: Distribution, group: str) -> tuple[str, list[Entry]]:
     """A distribution's name, and what it announces in ``group``."""
-    try:
-        headers = _headers(distribution.read_text("METADATA") or "")
-    except (OSError, ValueError):
-        headers = {}
-    folder = Path(str(getattr(distribution, "_path", "unknown"))).name
-    name = headers.get("Name", [folder])[0]
+    headers = _headers_of(distribution)
+    name = headers["Name"][0]
     version = headers.get("Version", ["unknown"])[0]
     try:
         points = {(p.name, p.module) for p in distribution.entry_points if p.group == group}
@@ -103,14 +147,22 @@ def _entries(distribution: Distribution, group: str) -> tuple[str, list[Entry]]:
     return name, found
 
 
-def _headers(text: str) -> dict[str, list[str]]:
-    """The headers of a METADATA file by name. (The email package costs more than all the rest.)"""
+def _headers_of(distribution: Distribution) -> dict[str, list[str]]:
+    """The headers of METADATA by name; the name of its directory, where it has none.
+
+    (The email package costs more than all the rest.)
+    """
+    folder = Path(str(getattr(distribution, "_path", "unknown"))).name
     found: dict[str, list[str]] = {}
+    try:
+        text = distribution.read_text("METADATA") or ""
+    except (OSError, ValueError):
+        text = ""
     for line in text.partition("\n\n")[0].splitlines():
         name, colon, value = line.partition(": ")
         if colon:
             found.setdefault(name, []).append(value.strip())
-    return found
+    return {"Name": [folder]} | found
 
 
 def _misfit(requires: list[str]) -> str:

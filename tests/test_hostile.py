@@ -78,19 +78,12 @@ def ecotour(site: Path, *words: str, **given: str) -> subprocess.CompletedProces
 
 @pytest.fixture(scope="module")
 def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory of modules with all of them."""
-    site = tmp_path_factory.mktemp("full") / "site"
-    for name, source in HOSTILE.items():
-        install(site, name, source, distribution=f"hostile-{name}")
-    return site
+    """A directory of modules with all of them, and with damaged metadata besides.
 
-
-@pytest.fixture(scope="module")
-def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same with damaged metadata besides. (With the first of these JAX itself does not start:
-    it reads everybody's entry points, to find its own plugins.)
+    Without our doing JAX itself does not start with `garbled` or `bad-line` beside it: it reads
+    everybody's entry points, to find its own plugins.
     """
-    site = tmp_path_factory.mktemp("damaged") / "site"
+    site = tmp_path_factory.mktemp("full") / "site"
     for name, source in HOSTILE.items():
         install(site, name, source, distribution=f"hostile-{name}")
     for name, points, metadata in (
@@ -109,8 +102,8 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return site
 
 
-def test_all_are_listed_with_their_status_and_none_is_imported(damaged: Path) -> None:
-    done = ecotour(damaged, "list", "--json")
+def test_all_are_listed_with_their_status_and_none_is_imported(full: Path) -> None:
+    done = ecotour(full, "list", "--json")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     demos = {demo["name"]: demo for demo in json.loads(done.stdout)["demos"]}
@@ -125,15 +118,24 @@ def test_all_are_listed_with_their_status_and_none_is_imported(damaged: Path) ->
     assert demos["../up"]["status"] == "broken"
 
 
-def test_the_table_and_the_help_are_whole(damaged: Path) -> None:
-    table = ecotour(damaged, "list")
+def test_the_table_and_the_help_are_whole(full: Path) -> None:
+    table = ecotour(full, "list")
     assert table.returncode == 0, table.stderr
     assert "\x1b" not in table.stdout
     assert "hostile-exits" in table.stdout
     for words in (("--help",), ("run", "--help"), ("--version",)):
-        told = ecotour(damaged, *words)
+        told = ecotour(full, *words)
         assert told.returncode == 0, told.stderr
         assert told.stderr == ""
+
+
+def test_the_doctor_names_what_is_damaged_and_finds_the_devices(full: Path) -> None:
+    done = ecotour(full, "doctor", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    (said,) = [line for line in found["findings"] if "garbled" in line]
+    assert said.startswith("the entry points of garbled cannot be read: UnicodeDecodeError: ")
+    assert "cpu" in found["sections"]["machine"]["devices"].lower()
 
 
 def test_another_demo_runs_and_its_json_is_one_document(full: Path) -> None:

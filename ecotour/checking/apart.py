@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ecotour import metadata
 from ecotour.checking.table import TABLE, Found, Report, fill
 from ecotour.errors import EcotourError, UsageError
 
@@ -156,4 +157,5 @@ def _use_cache(jax: Any) -> None:
 
 
 if __name__ == "__main__":
-    _main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    with metadata.forgiving():
+        _main(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))

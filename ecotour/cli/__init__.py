@@ -13,7 +13,7 @@ import importlib
 import sys
 from typing import NoReturn
 
-from ecotour import __version__
+from ecotour import __version__, metadata
 from ecotour.errors import EcotourError, UnknownNameError, UsageError
 
 COMMANDS = {
@@ -58,7 +58,8 @@ def _main(argv: list[str]) -> int:
         # a module called "list" in this package would hide the builtin from it
         module = {"list": "listing"}.get(arguments.command, arguments.command)
         command = importlib.import_module(f"ecotour.cli.{module}")
-        code: int = command.main(arguments)
+        with metadata.forgiving():
+            code: int = command.main(arguments)
         return code
     except EcotourError as error:
         if debug:

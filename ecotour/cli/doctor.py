@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ecotour import __version__, environment, registry
+from ecotour import __version__, environment, metadata, registry
 from ecotour.errors import EcotourError
 from ecotour.plan import DataChoice
 
@@ -45,6 +45,10 @@ def examine() -> dict[str, Any]:
     for entry in entries:
         if entry.status != "ok":
             findings.append(f"demo {entry.name} is {entry.status}: {entry.reason}")
+    known = {metadata.canonical(entry.distribution) for entry in entries}
+    for name, why in metadata.damaged().items():
+        if name not in known:
+            findings.append(f"the entry points of {name} cannot be read: {why}: reinstall {name}")
     devices = _devices(findings)
     cache = environment.cache_directory()
     if not _writable(cache):
