@@ -60,7 +60,7 @@ def assert_contract(demo: str | Path | Demo, *flags: str) -> Report:
 
     if isinstance(demo, Demo):
         from ecotour.checking.proving import prove
-        from ecotour.checking.surroundings import settings
+        from ecotour.checking.settings import settings
         from ecotour.checking.targets import subject_of
 
         subject = subject_of(demo, flags)

@@ -151,6 +151,10 @@ FAULTS: dict[str, dict[str, str]] = {
     "x64": {"0.01 * jax.random.normal(key, (), jnp.float32)": "0.01 * jax.random.normal(key, ())"},
     "settings-run": {"#JUDGE": "np.random.seed(3)"},
     "prints": {"#BUILD": "print('hello')"},
+    "prints, as it is imported": {"#TOP": "print('{}')"},
+    "prints, past Python's stream": {"#TOP": "__import__('os').write(1, b'[]')"},
+    "prints, through another program": {"#TOP": "__import__('os').system('echo {}')"},
+    "prints, through the first stream": {"#TOP": "__import__('sys').__stdout__.write('{}')"},
     "argv": {"#BUILD": "len(__import__('sys').argv[1:])"},
 }
 

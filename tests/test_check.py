@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 from ecotour import cli
-from ecotour.checking import loading, surroundings
+from ecotour.checking import loading, settings
 from ecotour.checking.page import page as findings_page
 from ecotour.checking.proving import prove
 from ecotour.checking.table import TABLE, Report, fill
@@ -54,7 +54,7 @@ def _compile_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def check(path: Path, fault: str) -> Report:
     path.write_text(faulty.source(fault))
     subject = subject_for(str(path))
-    subject.once("before", surroundings.settings)
+    subject.once("before", settings.settings)
     return prove(subject)
 
 
@@ -76,13 +76,13 @@ def test_a_sound_demo_has_none_and_the_process_is_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)  # as a demo in a file has it, to import its neighbours
-    before = surroundings.settings()
+    before = settings.settings()
     report = check(tmp_path / "sound.py", "")
     assert report.ids == []
     assert report.unproved == {"devices": "this process has one device"}
     proofs = {name for name, finding in TABLE.items() if finding.proof}
     assert set(report.proved) == proofs - {"devices"}
-    assert surroundings.changes(before, surroundings.settings()) == []
+    assert settings.changes(before, settings.settings()) == []
 
 
 def test_settings_of_every_kind_are_noticed_and_put_back(tmp_path: Path) -> None:
@@ -100,13 +100,13 @@ def test_settings_of_every_kind_are_noticed_and_put_back(tmp_path: Path) -> None
         "logging": lambda: logging.disable(logging.ERROR),
         "sys.getrecursionlimit()": lambda: sys.setrecursionlimit(5000),
     }
-    before = surroundings.settings()
+    before = settings.settings()
     for name, change in changes.items():
         change()
-        (said,) = surroundings.changes(before, surroundings.settings())
+        (said,) = settings.changes(before, settings.settings())
         assert said.startswith(name)
-        surroundings.restore(before)
-        assert surroundings.changes(before, surroundings.settings()) == []
+        settings.restore(before)
+        assert settings.changes(before, settings.settings()) == []
 
 
 def test_an_import_over_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def test_the_tutorial_is_a_demo_without_a_finding(tmp_path: Path) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
     (tmp_path / "coin.py").write_text("\n\n".join(blocks))
     subject = subject_for(str(tmp_path / "coin.py"))
-    subject.once("before", surroundings.settings)
+    subject.once("before", settings.settings)
     report = prove(subject)
     assert report.ids == [], [found.line for found in report.found]
     assert cli.main(["run", str(tmp_path / "coin.py"), "--strict", "--quiet", "--out",

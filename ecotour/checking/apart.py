@@ -134,7 +134,7 @@ def _main(order: dict[str, Any]) -> None:
             subject.discovery, subject.jax_cpu_s = discovery, jax_cpu_s
             _use_cache(jax)
             from ecotour.checking.proving import prove
-            from ecotour.checking.surroundings import settings
+            from ecotour.checking.settings import settings
 
             subject.once("before", settings)
             report = prove(subject, lambda id: tell(phase=id))

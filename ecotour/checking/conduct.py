@@ -275,7 +275,7 @@ def settings_run(subject: Subject) -> Iterator[str]:
 )
 def prints(subject: Subject) -> Iterator[str]:
     """Anything on standard output, and what the demo's own code wrote to standard error."""
-    yield from list(dict.fromkeys(subject.watch.printed))[:3]
+    yield from subject.watch.printed()[:3]
 
 
 @finding(

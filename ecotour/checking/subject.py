@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ecotour import registry
-from ecotour.checking.surroundings import LOOSE, Watch, changes, restore, settings
+from ecotour.checking.settings import LOOSE, changes, restore, settings
+from ecotour.checking.surroundings import Watch
 from ecotour.checking.table import Fault, Unproved
 from ecotour.demo import Demo, Program, Step
 from ecotour.errors import ContractError, EcotourError

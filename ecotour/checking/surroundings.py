@@ -1,114 +1,23 @@
-"""What belongs to the whole process and not to a demo: settings, output, arguments, the network.
+"""What belongs to the whole process and not to a demo: output, arguments, network, devices.
 
-Libraries change some of this as they are imported, and that is no fault of the demo that needs
-them. So settings are compared around a second life of the demo's own modules, when its libraries
-are loaded already; and output and arguments count only where the demo's own code asked for them.
+Libraries use some of this as they are imported, and that is no fault of the demo that needs them:
+output and arguments count only where the demo's own code asked for them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-import logging
 import os
-import random
-import signal
 import socket
 import sys
 import tempfile
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Any, cast
+from typing import IO, Any
 
-SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGCHLD", "SIGPIPE")
 PARSERS = {"argparse", "optparse", "getopt", "absl", "click", "cyclopts", "fire", "tyro"}
-LOOSE = ("os.environ", "warnings.filters", "logging", "sys.path")
-"""What libraries change as they are imported; not compared where they may be."""
-
-
-def settings() -> dict[str, Any]:
-    """Every process-wide setting that a demo might change, by name; values can be compared."""
-    import jax
-    import numpy as np
-
-    found: dict[str, Any] = {f"jax.config.{k}": v for k, v in jax.config.values.items()}
-    found["os.environ"] = dict(os.environ)
-    found["os.getcwd()"] = str(Path.cwd())
-    found["random's global state"] = random.getstate()
-    kind, state, *rest = cast(tuple[Any, ...], np.random.get_state(legacy=True))
-    found["numpy.random's global state"] = (kind, state.tobytes(), *rest)
-    found["numpy.seterr"] = np.geterr()
-    found["numpy.set_printoptions"] = {k: repr(v) for k, v in np.get_printoptions().items()}
-    found["warnings.filters"] = list(warnings.filters)
-    root = logging.getLogger()
-    found["logging"] = (root.level, logging.root.manager.disable, [type(h) for h in root.handlers])
-    for name in SIGNALS:
-        if hasattr(signal, name):
-            found[f"the handler of {name}"] = signal.getsignal(getattr(signal, name))
-    found["sys.path"] = list(sys.path)
-    found["sys.excepthook"] = sys.excepthook
-    found["sys.getrecursionlimit()"] = sys.getrecursionlimit()
-    if "matplotlib" in sys.modules:
-        import matplotlib
-
-        rc = matplotlib.rcParams
-        found["matplotlib.rcParams"] = {k: rc[k] for k in rc if not k.startswith("backend")}
-    return found
-
-
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """A phrase for each setting that is not what it was."""
-    said = []
-    for name, was in before.items():
-        now = after.get(name, was)
-        if now == was:
-            continue
-        if isinstance(was, dict):
-            for key in sorted({*was, *now}):
-                if was.get(key) != now.get(key):
-                    said.append(
-                        f"{name}[{key!r}]: {_short(was.get(key))} -> {_short(now.get(key))}"
-                    )
-        elif "global state" in name or isinstance(was, list):
-            said.append(f"{name} changed")
-        else:
-            said.append(f"{name}: {_short(was)} -> {_short(now)}")
-    return said
-
-
-def restore(before: Mapping[str, Any]) -> None:
-    """Put back what was changed since ``before`` was taken."""
-    import jax
-    import numpy as np
-
-    now = settings()
-    for name, was in before.items():
-        if now.get(name, was) == was:
-            continue
-        if name.startswith("jax.config."):
-            jax.config.update(name.removeprefix("jax.config."), was)
-        elif name.startswith("the handler of "):
-            signal.signal(getattr(signal, name.rpartition(" ")[2]), was)
-    os.environ.clear()
-    os.environ.update(before["os.environ"])
-    os.chdir(before["os.getcwd()"])
-    random.setstate(before["random's global state"])
-    kind, state, *rest = before["numpy.random's global state"]
-    np.random.set_state((kind, np.frombuffer(state, np.uint32), *rest))
-    np.seterr(**before["numpy.seterr"])
-    cast(list[Any], warnings.filters)[:] = before["warnings.filters"]
-    logging.getLogger().setLevel(before["logging"][0])
-    logging.disable(before["logging"][1])
-    sys.path[:] = before["sys.path"]
-    sys.excepthook = before["sys.excepthook"]
-    sys.setrecursionlimit(before["sys.getrecursionlimit()"])
-    if "matplotlib" in sys.modules:
-        import matplotlib
-
-        original = {k: v for k, v in matplotlib.rcParamsOrig.items() if k[:7] != "backend"}
-        matplotlib.rcParams.update(before.get("matplotlib.rcParams", original))
 
 
 class Watch:
@@ -116,17 +25,18 @@ class Watch:
 
     Attributes:
         is_own: Whether a source file is the demo's own.
-        printed: What it printed, the beginning of each piece.
         argv: Where it looked at ``sys.argv``.
         reached: Which hosts it asked the network for.
+        through_python: What it printed through ``sys.stdout`` or ``sys.stderr``.
     """
 
     def __init__(self, is_own: Callable[[str], bool]) -> None:
         """Watch the code in the files that ``is_own`` knows."""
         self.is_own = is_own
-        self.printed: list[str] = []
         self.argv: list[str] = []
         self.reached: list[str] = []
+        self.through_python: list[str] = []
+        self._past_python: IO[bytes] | None = None
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
@@ -144,13 +54,27 @@ class Watch:
             stack.enter_context(_one_device())
             yield
 
+    def printed(self) -> list[str]:
+        """What it has printed so far, the beginning of each piece, also past Python's streams:
+        from C, or from a program that it started.
+        """
+        found = list(self.through_python)
+        if self._past_python is not None:
+            if sys.__stdout__ is not None:
+                sys.__stdout__.flush()
+            self._past_python.seek(0)  # read to its end, where the next writer goes on
+            text = self._past_python.read().decode("utf-8", "replace").strip()
+            found += [repr(line[:80]) for line in text.splitlines()[:1]]
+        return list(dict.fromkeys(found))
+
     @contextlib.contextmanager
     def _streams(self) -> Iterator[None]:
-        for stream in (sys.stdout, sys.stderr):
+        originals = [stream for stream in (sys.stdout, sys.stderr, sys.__stdout__) if stream]
+        for stream in originals:
             stream.flush()
-        with tempfile.TemporaryFile() as file:
+        with tempfile.TemporaryFile() as self._past_python:
             saved = os.dup(1)
-            os.dup2(file.fileno(), 1)
+            os.dup2(self._past_python.fileno(), 1)
             try:
                 with (
                     contextlib.redirect_stdout(_Stream(self, always=True)),
@@ -158,12 +82,11 @@ class Watch:
                 ):
                     yield
             finally:
+                for stream in originals:
+                    stream.flush()
                 os.dup2(saved, 1)
                 os.close(saved)
-                file.seek(0)
-                text = file.read().decode("utf-8", "replace").strip()
-                if text:  # from C, or from a program that was started
-                    self.printed.append(text.splitlines()[0])
+        self._past_python = None
 
     def _refuse(self, original: Callable[..., Any]) -> Callable[..., Any]:
         def refused(*arguments: Any, **named: Any) -> Any:
@@ -245,7 +168,7 @@ class _Stream(io.StringIO):
         warning = not self.always and "Warning: " in text  # Python's own way to tell of one
         if text.strip() and (where or self.always) and not warning:
             first = text.strip().splitlines()[0][:80]
-            self.watch.printed.append(f"{where}: {first!r}" if where else repr(first))
+            self.watch.through_python.append(f"{where}: {first!r}" if where else repr(first))
         return len(text)
 
 
@@ -285,8 +208,3 @@ def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
         yield
     finally:
         setattr(owner, name, before)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "…"
