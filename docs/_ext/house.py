@@ -92,6 +92,7 @@ def readable(
 
 def setup(app: Any) -> dict[str, bool]:
     """Add the directives."""
+    app.setup_extension("sphinx.ext.autodoc")  # the event is its own, whoever is set up first
     app.connect("autodoc-process-signature", readable)
     app.add_directive("house-commands", Commands)
     app.add_directive("house-layers", Layers)

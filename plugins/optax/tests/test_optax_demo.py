@@ -472,7 +472,6 @@ def test_the_exact_mean_by_plain_enumeration() -> None:
     assert float(discrete.exact(jnp.asarray(logits))) == pytest.approx(mean, rel=1e-5)
 
 
-@pytest.mark.xfail(strict=True, reason="measured 0.77: the baseline raises the variance here")
 def test_the_baseline_lowers_the_variance() -> None:
     tally = discrete.init_tally(KEY, None)
     for i in range(60):
