@@ -18,8 +18,10 @@ import synthetic
 from test_exhibit_json import every_kind
 
 from ecotour import events, record, wording
+from ecotour.demo import Verdict
 from ecotour.exhibits import Code, Exhibit, Film, Images, Table
 from ecotour.sinks import account, page, pictures
+from ecotour.sinks.figures import Picture
 from ecotour.sinks.pictures import Pictures, slug, spaced
 from ecotour.sinks.recorder import Recorder
 from ecotour.sinks.report import Report, write_report
@@ -65,7 +67,7 @@ def make_run(where: Path, **options: Any) -> Path:
     directory = record.RunDirectory.claim(where, "gan")
     recorder = start(directory, **options)
     recorder.record["environment"] = {"devices": ["TFRT_CPU_0"], "jax": "0.10.2"}
-    sinks = [recorder, Pictures(where), Report(where, recorder.record)]
+    sinks = [recorder, Pictures(where, pytest.fail), Report(where, recorder.record)]
     for event in synthetic.run(**options):
         for sink in sinks:
             sink(event)
@@ -208,7 +210,7 @@ def _document(exhibit: Exhibit) -> Any:
 def test_every_kind_of_exhibit_has_a_place(tmp_path: Path) -> None:
     directory = record.RunDirectory.claim(tmp_path / "run", "zoo")
     recorder = start(directory)
-    sink = Pictures(directory.path)
+    sink = Pictures(directory.path, pytest.fail)
     kinds = every_kind()
     for event in synthetic.run(4):
         recorder(event)
@@ -299,9 +301,9 @@ def test_steps_that_share_their_metrics_are_compared(tmp_path: Path) -> None:
 
 def test_names_that_differ_only_in_signs_get_two_files(tmp_path: Path) -> None:
     (tmp_path / "exhibits").mkdir()
-    sink = Pictures(tmp_path)
+    sink = Pictures(tmp_path, pytest.fail)
     for name in ("a b", "a-b", "a/b", "../../b", "", "x" * 500, "CON", "ü"):
-        sink._store("of", name, 7, Code(name, name))
+        sink._store("of", name, 7, 0, Code(name, name))
     damaged: list[str] = []
     stored = list(pictures.read_exhibits(tmp_path, damaged))
     assert damaged == []
@@ -310,6 +312,90 @@ def test_names_that_differ_only_in_signs_get_two_files(tmp_path: Path) -> None:
     }  # fmt: skip
     assert all(one.path.parent == tmp_path / "exhibits" for one in stored)
     assert all(len(one.path.name) < 120 for one in stored)
+
+
+def test_one_bad_exhibit_costs_itself_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import jax.numpy as jnp
+
+    donated = jnp.zeros((2, 8, 8))
+    donated.delete()
+    run, warned = make_run(tmp_path / "run", steps=4), []
+    sink = Pictures(run, warned.append)
+    shown: dict[str, Any] = {
+        "flat": Images([0.0, 1.0], "No picture."),
+        "three": 3,
+        "donated": Images(donated, "Gone."),
+        "undrawable": Code("text", "A library fails on it."),
+        "good": Table(["a"], [[1]], "As it should be."),
+    }
+    draw = pictures.drawing.png
+
+    def failing(exhibit: Exhibit, *width: float) -> bytes:
+        if exhibit.caption == "A library fails on it.":
+            raise OverflowError("too much")
+        return draw(exhibit, *width)
+
+    monkeypatch.setattr(pictures.drawing, "png", failing)
+    for step in (3, 4):
+        sink(events.Viewed("update", step, shown))
+    sink(events.Judged(Verdict((), shown), 0.1))
+    assert [line.partition(":")[0] for line in warned] == (
+        ["'update' after step 3"] * 3 + ["the verdict"] * 3
+    )
+    assert "exhibit 'flat' (Images): pixels have shape (2,), wanted [N, H, W]" in warned[0]
+    assert "exhibit 'three' is a int: return one of Images" in warned[1]
+    assert "exhibit 'donated': RuntimeError: Array has been deleted" in warned[2]
+    warned.clear()
+    sink(events.Ended("finished", {}))
+    assert warned == [
+        f"{where}: exhibit 'undrawable': OverflowError: too much: it is not drawn"
+        for where in ("the verdict", "'update' after step 4")
+    ]
+    names = {path.name for path in (run / "exhibits").iterdir()}
+    assert {"good.png", "update-good-00000004.png", "undrawable.json"} <= names
+    assert "undrawable.png" not in names
+    write_report(run, record.read(run))
+    shown_page, _ = read(run)
+    assert "'update' after step 4: exhibit 'undrawable'" in shown_page.text
+
+
+def test_a_page_shows_what_cannot_be_drawn_as_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(tmp_path / "run", steps=4)
+
+    def fails(*_: object) -> str:
+        raise MemoryError("too large")
+
+    monkeypatch.setattr(pictures.drawing, "svg", fails)
+    monkeypatch.setattr(page, "svg_picture", lambda *_: Picture("drawn elsewhere", svg="<svg/>"))
+    write_report(run, record.read(run))
+    shown, _ = read(run)
+    assert "It cannot be drawn: MemoryError: too large" in shown.text
+    assert "classifier score" in shown.text
+
+
+def test_the_order_is_the_demos_own(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", steps=4, names=("zeta", "alpha"))
+    for file in (run / "exhibits").glob("*.json"):
+        file.unlink()
+    sink = Pictures(run, pytest.fail)
+    names = ["zoo", "middle", "ant"]
+    for of in ("zeta", "alpha"):
+        for step in (2, 4):
+            # the first appears but later, and takes its place before the others all the same
+            seen = names if step == 4 else names[1:]
+            sink(events.Viewed(of, step, {name: Code(name, name) for name in seen}))
+    sink(events.Judged(Verdict((), {name: Code(name, name) for name in names}), 0.1))
+    stored = list(pictures.read_exhibits(run, []))
+    order = [(one.of, one.name) for one in stored if one.step in (4, None)]
+    assert order == [(of, name) for of in (None, "zeta", "alpha") for name in names]
+    write_report(run, record.read(run))
+    shown, _ = read(run)
+    judged = shown.text.partition("What the verdict stands on")[2]
+    assert judged.index("zoo") < judged.index("middle") < judged.index("ant")
 
 
 def test_moments_are_evenly_spaced() -> None:

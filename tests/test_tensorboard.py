@@ -62,6 +62,15 @@ def test_scalars_images_and_the_account_are_there(
     assert set(found["texts"]) == {"run/text_summary", "verdict/text_summary"}
 
 
+def test_a_bad_exhibit_costs_itself_alone(run_demo: Callable[..., Ran], tmp_path: Path) -> None:
+    file = tmp_path / "means.py"
+    file.write_text(faulty.source("exhibit"))
+    ran = run_demo(file, "--steps", "2", "--tensorboard")
+    assert ran.code == 0
+    (said,) = ran.record["warnings"]
+    assert said.startswith("'fit' after step 0: exhibit 'mean' is a int: return one of ")
+
+
 def test_without_the_flag_nothing_is_written(run_demo: Callable[..., Ran], tmp_path: Path) -> None:
     file = tmp_path / "means.py"
     file.write_text(faulty.source(""))

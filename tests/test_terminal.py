@@ -21,6 +21,7 @@ import synthetic
 from rich.console import Console
 
 from ecotour import events
+from ecotour.exhibits import Images
 from ecotour.sinks import glyphs
 from ecotour.sinks.plain import LINES
 from ecotour.sinks.stream import SafeStream
@@ -173,6 +174,28 @@ def test_quiet_shows_warnings_and_nothing_else() -> None:
     assert on_pipe(quiet=True) == "warning: metric 'disc_loss' of 'update' is nan at step 2520\n"
 
 
+def test_a_picture_that_is_none_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    import jax.numpy as jnp
+
+    gone = jnp.ones((1, 8, 8))
+    written = io.StringIO()
+    written.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "100")
+    sink = Terminal(written)
+    for event in synthetic.run(20):
+        if isinstance(event, events.Viewed):
+            shown = {"flat": Images([0.0, 1.0], "No picture."), "right": Images(gone, "One.")}
+            event = events.Viewed(event.of, event.step, shown)
+        sink(event)
+        if isinstance(event, events.Viewed) and event.step == 20:
+            gone.delete()  # as the next step does it
+    sink.close()
+    text = ESCAPE.sub("", written.getvalue())
+    assert "right after step 20 of update" in text
+    assert "flat after step" not in text
+
+
 def test_a_closed_pipe_ends_nothing() -> None:
     ours, theirs = os.pipe()
     os.close(ours)
@@ -249,15 +272,16 @@ def test_control_characters_of_a_demo_never_reach_the_terminal() -> None:
 )
 def test_a_summary_of_whatever_there_is(record: dict[str, object], width: int) -> None:
     written = io.StringIO()
-    Console(file=written, width=width).print(summary(record))
+    Console(file=written, width=width).print(summary(record), crop=False)
     assert written.getvalue().strip()
 
 
 def test_an_interrupted_run_says_how_it_goes_on() -> None:
     written = io.StringIO()
-    record = {"demo": "gan", "status": "interrupted", "run_dir": "runs/my gan"}
-    Console(file=written, width=100).print(summary(record))
-    assert "ecotour resume 'runs/my gan'" in written.getvalue()
+    runs = "/scratch/of/somebody/with/a/long/name/runs"
+    record = {"demo": "gan", "status": "interrupted", "run_dir": f"{runs}/my gan"}
+    Console(file=written, width=40).print(summary(record), crop=False)
+    assert f"ecotour resume '{runs}/my gan'\n" in written.getvalue(), "in one piece, to be copied"
 
 
 def test_sparklines_show_shape_and_gaps() -> None:

@@ -99,7 +99,7 @@ def carry_out(
         terminal = Terminal(quiet=options.quiet)
         report = Report(directory.path, recorder.record)
         # in this order: the rows first, then the state that comes after them
-        sinks: list[Sink] = [recorder, Pictures(directory.path), checkpoints, report]
+        sinks: list[Sink] = [recorder, Pictures(directory.path, notes.append), checkpoints, report]
         sinks += [*others, terminal]
         failure: EcotourError | None = None
         resume = continuation.resume if continuation else None
@@ -112,6 +112,10 @@ def carry_out(
                 dispatch(event, sinks)
         except EcotourError as error:
             failure = error
+        while notes:  # on pictures, which are drawn last
+            said = events.Warned(notes.popleft())
+            recorder(said)
+            terminal(said)
         record = recorder.record
         record["artifacts"] = artifacts(directory.path)
         recorder.write()

@@ -20,7 +20,9 @@ LARGEST_SVG = 250_000
 
 @dataclass(frozen=True)
 class Picture:
-    """One thing to look at: exactly one of ``svg``, ``source``, ``table`` and ``code`` is set."""
+    """One thing to look at: exactly one of ``svg``, ``source``, ``table`` and ``code`` is set, or
+    ``missing``, which says why there is nothing.
+    """
 
     caption: str
     svg: str = ""
@@ -32,10 +34,19 @@ class Picture:
     table: Mapping[str, Any] | None = None
     code: str | None = None
     files: str = ""
+    missing: str = ""
 
 
 def picture(one: Stored, *, small: bool = False) -> Picture:
     """Prepare one exhibit for the page: text where it is text, SVG where it has few lines."""
+    try:
+        return _picture(one, small=small)
+    except Exception as error:  # noqa: BLE001 - what a library cannot draw must not cost the page
+        missing = f"It cannot be drawn: {type(error).__name__}: {error}"
+        return Picture(one.exhibit.caption, missing=missing, files=one.path.stem)
+
+
+def _picture(one: Stored, *, small: bool) -> Picture:
     exhibit, files = one.exhibit, one.path.stem
     if isinstance(exhibit, Table):
         return Picture(exhibit.caption, table=_table(exhibit), files=files)

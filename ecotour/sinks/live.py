@@ -12,9 +12,11 @@ from ecotour.exhibits import Images
 from ecotour.sinks import glyphs
 from ecotour.sinks.plain import one_line
 from ecotour.sinks.stream import SafeStream, console
+from ecotour.values_json import picture_stack
 from ecotour.wording import duration, number
 
 if TYPE_CHECKING:
+    import numpy as np
     from rich.console import RenderableType
     from rich.text import Text
 
@@ -47,7 +49,7 @@ class LiveView:
         self._last: events.Reported | None = None
         self._pace: float | None = None
         self._history: dict[str, glyphs.History] = {}
-        self._images: tuple[Images, str] | None = None
+        self._images: tuple[np.ndarray, str] | None = None
         self._drawn: tuple[int, list[Text]] | None = None
 
     def __call__(self, event: events.Event) -> None:
@@ -114,7 +116,11 @@ class LiveView:
     def _look(self, of: str, step: int, exhibits: Mapping[str, object]) -> None:
         for name, exhibit in exhibits.items():
             if isinstance(exhibit, Images):
-                self._images = exhibit, f"{name} after step {step:,} of {of}"
+                try:  # now: what is on the device may be gone when it is time to redraw
+                    stack = picture_stack("pixels", exhibit.pixels)
+                except Exception:  # noqa: BLE001 - whoever stores it says what is wrong with it
+                    continue
+                self._images = stack, f"{name} after step {step:,} of {of}"
                 self._drawn = None
                 return
 
@@ -199,13 +205,13 @@ class LiveView:
 
         if self._images is None:
             return []
-        exhibit, where = self._images
+        stack, where = self._images
         if self._drawn is None or self._drawn[0] != width:
             tall = self._console.height
             columns = 20 if width >= 84 and tall >= 26 else 14
             columns = 28 if width >= 170 and tall >= 36 else columns
             rows = glyphs.picture_row(
-                exhibit.pixels, columns, max(1, min(8, (width + 1) // (columns + 1))),
+                stack, columns, max(1, min(8, (width + 1) // (columns + 1))),
                 colour=self._colour, ascii_only=self._ascii,
             )  # fmt: skip
             self._drawn = width, rows

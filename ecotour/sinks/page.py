@@ -104,7 +104,7 @@ def make(
         resume=shlex.join(["ecotour", "resume", run_dir]) if status != "finished" else "",
         config=[(_flag(key), _text(value)) for key, value in (record.get("config") or {}).items()],
         environment=[(k, _text(v)) for k, v in (record.get("environment") or {}).items()],
-        warnings=[*map(str, record.get("warnings") or ()), *damaged],
+        warnings=list(dict.fromkeys([*map(str, record.get("warnings") or ()), *damaged])),
         nonfinite=_nonfinite(record),
     )
 

@@ -7,7 +7,8 @@
     exhibits/metrics-<of>.json|png             the curves of a named step
     exhibits/metrics-across-steps.json|png     the same metric of several named steps
 
-Each JSON says by itself what it is (``of``, ``name``, ``step``); its name is only made safe.
+Each JSON says by itself what it is (``of``, ``name``, ``step``, and its ``place`` among what was
+shown with it); its name is only made safe.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ecotour import drawing, events, exhibit_json, metric_curves, record
-from ecotour.errors import RecordError
+from ecotour.errors import ContractError, RecordError
 from ecotour.exhibits import Code, Exhibit, Film, Images, Table
 from ecotour.files import write_whole
 
@@ -49,40 +50,56 @@ class Stored:
 
 
 class Pictures:
-    """Stores each exhibit as it comes and draws them all at the end."""
+    """Stores each exhibit as it comes and draws them all at the end.
 
-    def __init__(self, run_dir: Path) -> None:
-        """Keep the exhibits of the run in ``run_dir``."""
-        self._run_dir = run_dir
+    One that cannot be stored or drawn costs itself and no other.
+    """
+
+    def __init__(self, run_dir: Path, warn: Callable[[str], None]) -> None:
+        """Keep the exhibits of the run in ``run_dir``.
+
+        Args:
+            run_dir: The run's directory.
+            warn: Called with a line on each exhibit that had to be left out.
+        """
+        self._run_dir, self._warn = run_dir, warn
         self._taken: dict[str, tuple[str | None, str]] = {}
+        self._left_out: set[tuple[str | None, str]] = set()
 
     def __call__(self, event: events.Event) -> None:
-        """Take note of ``event``.
-
-        Raises:
-            ContractError: The demo showed something that is no proper exhibit.
-        """
+        """Take note of ``event``."""
         match event:
             case events.Viewed(of, step, exhibits):
-                for name, exhibit in exhibits.items():
-                    self._store(of, name, step, exhibit)
+                self._store_all(of, step, exhibits)
             case events.Judged(verdict, _):
-                for name, exhibit in verdict.exhibits.items():
-                    self._store(None, name, None, exhibit)
+                self._store_all(None, None, verdict.exhibits)
             case events.Ended():
-                draw(self._run_dir)
+                for line in draw(self._run_dir):
+                    self._warn(line)
             case _:
                 pass
 
     def close(self) -> None:
         """Nothing is left open."""
 
-    def _store(self, of: str | None, name: str, step: int | None, exhibit: Exhibit) -> None:
+    def _store_all(self, of: str | None, step: int | None, exhibits: Mapping[str, Exhibit]) -> None:
+        for place, (name, exhibit) in enumerate(exhibits.items()):
+            try:
+                self._store(of, name, step, place, exhibit)
+            except Exception as error:  # noqa: BLE001 - a demo's array may raise anything
+                if (of, name) not in self._left_out:
+                    self._left_out.add((of, name))
+                    self._warn(f"{_where(of, step)}: {_said(error, name)}: it is left out")
+
+    def _store(
+        self, of: str | None, name: str, step: int | None, place: int, exhibit: Exhibit
+    ) -> None:
         document = {
             "schema": record.SCHEMA,
             "of": of,
             "name": str(name),
             "step": step,
+            "place": place,
             "exhibit": exhibit_json.to_json(exhibit, str(name)),
         }
         stem = slug(name) if of is None else f"{slug(of)}-{slug(name)}"
@@ -107,7 +124,7 @@ def draw(
         read: What `read_panels` gives, where somebody has read them already.
 
     Returns:
-        A line on each file that could not be used.
+        A line on each file that could not be used, and on each exhibit that could not be drawn.
 
     Raises:
         RecordError: The directory holds no run.
@@ -119,9 +136,13 @@ def draw(
             continue
         picture = one.path.with_suffix(".png")
         if again or _older(picture, one.path):
-            write_whole(picture, drawing.png(one.exhibit))
-            if isinstance(one.exhibit, Film):
-                write_whole(one.path.with_suffix(".gif"), drawing.gif(one.exhibit))
+            try:
+                write_whole(picture, drawing.png(one.exhibit))
+                if isinstance(one.exhibit, Film):
+                    write_whole(one.path.with_suffix(".gif"), drawing.gif(one.exhibit))
+            except Exception as error:  # noqa: BLE001 - nor may a library that draws
+                said = _said(error, one.name)
+                damaged.append(f"{_where(one.of, one.step)}: {said}: it is not drawn")
     panels, torn = read or read_panels(run_dir)
     written: set[Path] = set()
     for each in panels:
@@ -150,8 +171,12 @@ def read_panels(run_dir: Path) -> tuple[list[metric_curves.Panels], list[str]]:
 
 
 def read_exhibits(run_dir: Path, damaged: list[str]) -> Iterator[Stored]:
-    """Every exhibit of a run, by named step, name and step; a line on each unreadable one."""
-    found = []
+    """Every exhibit of a run; a line on each unreadable one.
+
+    The judge's come first, then those of each named step, all in the demo's own order, and each
+    over its steps.
+    """
+    found: list[tuple[int, Stored]] = []
     for path in (run_dir / "exhibits").glob("*.json"):
         try:
             document = json.loads(path.read_bytes())
@@ -159,11 +184,29 @@ def read_exhibits(run_dir: Path, damaged: list[str]) -> Iterator[Stored]:
                 continue  # made of metrics.jsonl, and made again from it
             of, name, step = document["of"], document["name"], document["step"]
             exhibit = exhibit_json.from_json(document["exhibit"])
+            place = int(document.get("place") or 0)
         except (OSError, ValueError, KeyError, TypeError, RecordError) as error:
             damaged.append(f"{path}: {error}, left out")
             continue
-        found.append(Stored(path, of, str(name), step, exhibit))
-    yield from sorted(found, key=lambda one: (one.of or "", one.name, one.step or 0))
+        found.append((place, Stored(path, of, str(name), step, exhibit)))
+    steps = _named_steps(run_dir)
+    # where it stood the last time that it was shown
+    found.sort(key=lambda pair: pair[1].step or 0)
+    places = {(one.of, one.name): place for place, one in found}
+
+    def order(one: Stored) -> tuple[int, str, int, str, int]:
+        of = one.of or ""
+        turn = steps.index(of) if of in steps else -1 if one.of is None else len(steps)
+        return turn, of, places[one.of, one.name], one.name, one.step or 0
+
+    yield from sorted((one for _, one in found), key=order)
+
+
+def _named_steps(run_dir: Path) -> list[str]:
+    try:
+        return list(record.read(run_dir).get("totals") or ())
+    except RecordError:
+        return []
 
 
 def spaced(items: list[Any], most: int = SHOWN) -> list[Any]:
@@ -183,6 +226,18 @@ def slug(name: str) -> str:
     if len(text) > 60 or not text:
         text = f"{text[:40]}_{_digest(name)}".lstrip("_")
     return text
+
+
+def _where(of: str | None, step: int | None) -> str:
+    return "the verdict" if of is None else f"{of!r} after step {step}"
+
+
+def _said(error: Exception, name: str) -> str:
+    """What is wrong with an exhibit, in one line."""
+    line = (str(error).strip().splitlines() or ["no message"])[0]
+    if isinstance(error, ContractError):
+        return line
+    return f"exhibit {name!r}: {type(error).__name__}: {line}"
 
 
 def _worth_drawing(one: Stored, stored: list[Stored]) -> bool:

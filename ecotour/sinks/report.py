@@ -18,7 +18,7 @@ def write_report(run_dir: Path, record: Mapping[str, Any]) -> list[str]:
         record: What ``run.json`` holds, or will hold.
 
     Returns:
-        A line on each damaged file that had to be left out.
+        A line on each damaged file that had to be left out, and on what cannot be drawn.
 
     Raises:
         OSError: The directory cannot be written.
@@ -26,12 +26,11 @@ def write_report(run_dir: Path, record: Mapping[str, Any]) -> list[str]:
     from ecotour.sinks import page, pictures
 
     panels, torn = pictures.read_panels(run_dir)  # once: there may be a million rows
-    pictures.draw(run_dir, read=(panels, torn))
-    damaged: list[str] = []
-    stored = list(pictures.read_exhibits(run_dir, damaged))
-    content = render(page.make(record, stored, panels, [*damaged, *torn]))
+    damaged = pictures.draw(run_dir, read=(panels, torn))
+    stored = list(pictures.read_exhibits(run_dir, []))
+    content = render(page.make(record, stored, panels, damaged))
     write_whole(run_dir / "report.html", content.encode("utf-8", "replace"))
-    return damaged + torn
+    return damaged
 
 
 def render(page: Any) -> str:

@@ -98,7 +98,10 @@ class TensorBoard:
     def _picture(self, tag: str, exhibit: exhibits.Exhibit, step: int) -> None:
         from PIL import Image
 
-        picture = Image.open(io.BytesIO(drawing.png(exhibit))).convert("RGB")
+        try:
+            picture = Image.open(io.BytesIO(drawing.png(exhibit))).convert("RGB")
+        except Exception:  # noqa: BLE001 - the run's record says what is wrong with it
+            return
         self._writer.add_image(tag, np.asarray(picture), step, dataformats="HWC")
 
 
