@@ -308,7 +308,7 @@ def _parse(line: bytes) -> Any:
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
-    """Strict JSON: what is not finite is null; tuples are lists, paths are strings."""
+    """Strict JSON: what is not finite is null; tuples are lists; what JSON lacks is a string."""
     return json.dumps(_clean(value), allow_nan=False, ensure_ascii=False, indent=indent)
 
 
@@ -319,7 +319,8 @@ def nonfinite(value: Any, place: str = "") -> list[str]:
     elif isinstance(value, list | tuple):
         items = enumerate(value)  # type: ignore[assignment]
     else:
-        return [place] if isinstance(value, float) and not math.isfinite(value) else []
+        plain = value.item() if getattr(value, "ndim", None) == 0 else value
+        return [place] if isinstance(plain, float) and not math.isfinite(plain) else []
     return [
         found
         for key, item in items
@@ -334,9 +335,11 @@ def _clean(value: Any) -> Any:
         return [_clean(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, Path):
-        return str(value)
-    return value
+    if value is None or isinstance(value, str | int):
+        return value
+    if getattr(value, "ndim", None) == 0:  # NumPy's and JAX's own numbers
+        return _clean(value.item())
+    return str(value)  # whatever a demo says, the record is written
 
 
 def _make(path: Path) -> Path:

@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from ecotour import datasets, events, ledger, stages
-from ecotour.demo import Dataset, Outcome, Program, State, Step
+from ecotour.demo import Check, Dataset, Outcome, Program, State, Step, Verdict
 from ecotour.drivers import CompiledDriver, Driver, EagerDriver
 from ecotour.errors import CheckpointError, ContractError, EcotourError, PluginError
 from ecotour.feed import Feed
@@ -115,6 +115,7 @@ class _Run:
         self.stop = stop
         self.resume = resume or Resume({}, lambda _, state: state)
         self.interrupted = False
+        self.unshown: set[str] = set()
         self.to_first_step_s: float | None = None
         self.costs: dict[str, dict[str, Any]] = {}
         self.finished: dict[str, State] = {}
@@ -234,7 +235,7 @@ class _Run:
             yield events.Compiled(name, self.costs_of(name))
         views = view_points(total) if step.view else ()
         if 0 in views and done == 0:
-            yield self._view(name, step, driver.state, 0, keys)
+            yield from self._view(name, step, driver.state, 0, keys)
         interval = self.resume.log_every.get(name) or self.plan.log_interval(total)
         snapshot_at = self.watch.wall() + SNAPSHOT_SECONDS
         first, pace = True, 1
@@ -262,7 +263,7 @@ class _Run:
             if reason := driver.settle(costs):
                 yield events.Recompiled(name, done + 1, reason)
             if done in views and not self.interrupted:
-                yield self._view(name, step, driver.state, done, keys)
+                yield from self._view(name, step, driver.state, done, keys)
             self.interrupted = self.stop()  # asked again: sinks have worked meanwhile
             every = self.plan.checkpoint_every
             due = done % every == 0 if every else self.watch.wall() >= snapshot_at
@@ -297,11 +298,15 @@ class _Run:
 
     def _view(
         self, name: str, step: Step, state: State, done: int, keys: Mapping[str, jax.Array]
-    ) -> events.Event:
+    ) -> Iterator[events.Event]:
         assert step.view is not None
         with self.watch.booking("view_s"):
             shown = step.view(state, keys["view"])
-        return events.Viewed(name, done, shown)
+        if isinstance(shown, Mapping):
+            yield events.Viewed(name, done, shown)
+        elif name not in self.unshown:
+            self.unshown.add(name)
+            yield _not_shown(f"the view of {name!r}", shown)
 
     def _judge(self, data: Mapping[str, Dataset], key: jax.Array) -> Iterator[events.Event]:
         history = {of: reported.series() for of, reported in self.history.items()}
@@ -309,6 +314,11 @@ class _Run:
         before = self.watch.now()
         with self.watch.booking("judge_s"):
             verdict = self.program.judge(outcome)
+        if fault := fault_of(verdict):
+            raise ContractError(f"the judge of {self.plan.demo} {fault}")
+        if not isinstance(verdict.exhibits, Mapping):
+            yield _not_shown("the judge", verdict.exhibits)
+            verdict = replace(verdict, exhibits={})
         yield events.Judged(verdict, self.watch.now() - before)
 
 
@@ -324,6 +334,22 @@ def _next_boundary(
     if every:
         coming.append((done // every + 1) * every)
     return min(coming)
+
+
+def fault_of(verdict: object) -> str:
+    """What is wrong with what a judge returned; empty for a proper verdict."""
+    if not isinstance(verdict, Verdict):
+        return f"returned {_kind(verdict)}, not an ecotour.Verdict"
+    strangers = [check for check in verdict.checks if not isinstance(check, Check)]
+    return f"has {_kind(strangers[0])} among its checks, not an ecotour.Check" if strangers else ""
+
+
+def _not_shown(who: str, shown: object) -> events.Warned:
+    return events.Warned(f"{who} shows {_kind(shown)}, not a mapping from names to exhibits")
+
+
+def _kind(value: object) -> str:
+    return "nothing" if value is None else f"a value of type {type(value).__name__}"
 
 
 def _first_line(error: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -220,6 +221,34 @@ def test_a_metric_that_is_not_finite_is_warned_of_once_and_can_end_the_run() -> 
     assert math.isnan(rows(found)[-1][2]["m"])
     with pytest.raises(ContractError, match="nan at step 3"):
         carry_out(program, programs.plan(6, stop_on_nonfinite=True))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"),
+    [
+        (None, "returned nothing, not an ecotour.Verdict"),
+        ((), "returned a value of type tuple, not an ecotour.Verdict"),
+        (Verdict((True,)), "has a value of type bool among its checks"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_is_no_verdict_is_a_failed_run_with_one_line(verdict: Any, said: str) -> None:
+    program = dataclasses.replace(programs.line(), judge=lambda _: verdict)
+    found: list[Any] = []
+    with pytest.raises(ContractError, match=f"the judge of line {said}"):
+        found += (event for event in run(program, programs.plan(2)))
+    assert not any(isinstance(event, events.Judged) for event in found)
+    assert found[-1].status == "failed"
+
+
+def test_what_is_no_mapping_of_exhibits_is_warned_of_and_not_shown() -> None:
+    program = programs.line(view=lambda state, key: [3])
+    program = dataclasses.replace(program, judge=lambda _: Verdict((), [3]))  # type: ignore[arg-type]
+    found, _ = carry_out(program, programs.plan(4))
+    warned = [event.message for event in found if isinstance(event, events.Warned)]
+    said = "shows a value of type list, not a mapping from names to exhibits"
+    assert warned == [f"the view of 'fit' {said}", f"the judge {said}"]
+    assert not [event for event in found if isinstance(event, events.Viewed)]
+    assert found[-1].status == "finished"
 
 
 def test_an_eager_step_is_called_as_it_is_once_a_step() -> None:

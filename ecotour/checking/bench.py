@@ -18,7 +18,7 @@ import numpy as np
 from ecotour import checkpoint, datasets, events, exhibit_json, runner, stages
 from ecotour.checking.subject import Subject
 from ecotour.checking.table import Fault, Unproved
-from ecotour.demo import Program, State, Step, Verdict
+from ecotour.demo import Outcome, Program, State, Step, Verdict
 from ecotour.errors import ContractError, DataError, EcotourError
 from ecotour.feed import Feed
 from ecotour.plan import Plan
@@ -40,7 +40,7 @@ class Run:
     Attributes:
         states: Copies of the states by named step and step number, as checkpoints keep them.
         metrics: What was reported, by named step and step number.
-        verdict: What the judge said; ``None`` where it was not asked.
+        verdict: What the judge returned; ``None`` where it was not asked.
         shown: What views showed, as JSON, by named step and the number of the next step.
         donation: By named step, exhibits that could not be read after the next step.
         exhibits: By named step, exhibits that are none.
@@ -49,7 +49,7 @@ class Run:
 
     states: dict[str, dict[int, checkpoint.Frozen]] = dataclasses.field(default_factory=dict)
     metrics: dict[str, dict[int, Mapping[str, float]]] = dataclasses.field(default_factory=dict)
-    verdict: Verdict | None = None
+    verdict: Any = None
     shown: dict[str, dict[int, str]] = dataclasses.field(default_factory=dict)
     donation: dict[str, str] = dataclasses.field(default_factory=dict)
     exhibits: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -173,7 +173,13 @@ def _run(subject: Subject, program: Program, resume: runner.Resume | None = None
         name: dataclasses.replace(step, view=step.view and count.counted(found, name, step.view))
         for name, step in program.steps.items()
     }
-    program = dataclasses.replace(program, steps=steps)
+    judge = program.judge
+
+    def judged(outcome: Outcome) -> Verdict:
+        found.verdict = judge(outcome)
+        return Verdict(())
+
+    program = dataclasses.replace(program, steps=steps, judge=judged)
     try:
         for event in runner.run(program, plan_for(subject), resume=resume):
             match event:
@@ -184,8 +190,6 @@ def _run(subject: Subject, program: Program, resume: runner.Resume | None = None
                     found.states.setdefault(of, {})[step] = checkpoint.freeze(state)
                 case events.Viewed(of, _, shown):
                     pending[of] = shown
-                case events.Judged(verdict, _):
-                    found.verdict = verdict
     except EcotourError as error:
         cause = error.__cause__
         if isinstance(cause, Fault):

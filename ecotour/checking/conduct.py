@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ecotour import checkpoint, stages
+from ecotour import checkpoint, runner, stages
 from ecotour.checking import bench
 from ecotour.checking.purity import STATE
 from ecotour.checking.subject import STEPS, Subject
 from ecotour.checking.surroundings import enough_devices, two_devices
 from ecotour.checking.table import Fault, Unproved, finding, stage
-from ecotour.demo import Verdict
 
 HALF = STEPS // 2
 UNSTEADY = (*STATE, "host-round-trip")
@@ -105,8 +104,11 @@ def exhibit(subject: Subject) -> Iterator[str]:
     run = bench.straight(subject)
     for of, said in run.exhibits.items():
         yield f"{of!r}: {said}"
-    if isinstance(run.verdict, Verdict):
-        for name, shown in run.verdict.exhibits.items():
+    shown_by_judge = getattr(run.verdict, "exhibits", {})
+    if not isinstance(shown_by_judge, Mapping):
+        yield f"the judge's exhibits are a {type(shown_by_judge).__name__}, not a mapping"
+    else:
+        for name, shown in shown_by_judge.items():
             try:
                 exhibit_json.to_json(shown, name)
             except ContractError as error:
@@ -137,8 +139,8 @@ def view_compiles(subject: Subject) -> Iterator[str]:
 def no_checks(subject: Subject) -> Iterator[str]:
     """There is no verdict, or nothing in it."""
     verdict = bench.straight(subject).verdict
-    if not isinstance(verdict, Verdict):
-        yield f"it returned {type(verdict).__name__}, not ecotour.Verdict"
+    if fault := runner.fault_of(verdict):
+        yield f"it {fault}"
     elif not verdict.checks:
         yield ""
 
@@ -156,7 +158,7 @@ def checks_cannot_fail(subject: Subject) -> Iterator[str]:
     verdict = bench.straight(subject).verdict
     if all(step.steps >= subject.totals[name] for name, step in subject.program.steps.items()):
         raise Unproved("a whole run of this demo is as short as the check's")
-    if isinstance(verdict, Verdict) and all(check.passed for check in verdict.checks):
+    if all(check.passed for check in verdict.checks):
         yield ", ".join(f"{c.name}: {c.value:g} {c.want}" for c in verdict.checks[:3])
 
 

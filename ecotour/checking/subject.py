@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -181,9 +181,20 @@ class Subject:
             step,
             init=self._guard("init-fails", name, step.init),
             step=self._guard("step-fails", name, step.step),
-            view=step.view and self._guard("view-fails", name, step.view),
+            view=step.view and self._view(name, step.view),
             steps=STEPS if step.compiled else min(EAGER_STEPS, step.steps),
         )
+
+    def _view(self, name: str, view: Callable[..., Any]) -> Callable[..., Any]:
+        guarded = self._guard("view-fails", name, view)
+
+        def seen(*arguments: Any) -> Any:
+            shown = guarded(*arguments)
+            if not isinstance(shown, Mapping):
+                raise Fault("exhibit", f"it returned {type(shown).__name__}, not a mapping", name)
+            return shown
+
+        return seen
 
     def _guard(self, id: str, of: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def guarded(*arguments: Any) -> Any:
