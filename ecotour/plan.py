@@ -30,6 +30,7 @@ class Plan:
         stop_on_nonfinite: Whether a metric that is not finite ends the run.
         source_file: The file that the demo was loaded from, where it is not an installed one.
         source_hash: The SHA-256 of the source of the module that has the demo's hook.
+        about: What the demo says of itself, in one line.
     """
 
     demo: str
@@ -44,6 +45,7 @@ class Plan:
     stop_on_nonfinite: bool = False
     source_file: Path | None = None
     source_hash: str = ""
+    about: str = ""
 
     def log_interval(self, total: int) -> int:
         """Steps between two reports: enough for a curve, at most 100, at least 1."""

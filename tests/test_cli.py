@@ -99,6 +99,7 @@ def test_a_run_prints_one_document_of_the_promised_form(file_demo: str) -> None:
         ("up", 2, 1),
         ("up", 3, 2),
     ]
+    assert f'<p class="lead">{record["about"]}</p>' in Path("here/report.html").read_text("utf-8")
     reported = ecotour("report", "here", "--json")
     assert strict(reported.stdout)["checks"] == record["checks"]
     assert ecotour("report", "here").returncode == 0

@@ -131,6 +131,7 @@ def plan_of(
             stop_on_nonfinite=bool(known.get("stop_on_nonfinite")),
             source_file=run.source_file(entry),
             source_hash=run.source_hash(entry),
+            about=demo.summary,
         )
     except (UsageError, KeyError, TypeError, ValueError) as error:
         raise RecordError(

@@ -44,6 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
             stop_on_nonfinite=arguments.stop_on_nonfinite,
             source_file=source_file(entry),
             source_hash=source_hash(entry),
+            about=demo.summary,
         )
         program = build(demo, config, entry.name)
         return drive.drive(

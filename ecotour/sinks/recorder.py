@@ -210,6 +210,7 @@ def _blank(command: list[str]) -> dict[str, Any]:
 def _asked(plan: Plan) -> dict[str, Any]:
     return {
         "demo": plan.demo,
+        "about": plan.about,
         "distribution": plan.distribution,
         "source_file": None if plan.source_file is None else str(plan.source_file),
         "source_hash": plan.source_hash,
