@@ -21,6 +21,7 @@ from ecotour.errors import CheckpointError, RecordError, UsageError
 from ecotour.files import write_whole
 from ecotour.frozen import Saved, thaw
 from ecotour.history import History
+from ecotour.metric_rows import NOT_METRICS, iterate_rows
 from ecotour.plan import Plan
 from ecotour.runner import Resume
 
@@ -181,7 +182,7 @@ def _rows(
     kept: dict[str, list[dict[str, Any]]] = {of: [] for of in totals}
     history = {of: History() for of in totals}
     elapsed_s: dict[str, float] = {}
-    for row in records.iterate_rows(run_dir, remarks):
+    for row in iterate_rows(run_dir, remarks):
         of, step = row["of"], row["step"]
         every = log_every.get(of, 1)
         if (
@@ -191,7 +192,7 @@ def _rows(
         ):
             kept[of].append(row)
             strange = row.get("nonfinite") or {}
-            metrics = {n: v for n, v in row.items() if n not in records.NOT_METRICS}
+            metrics = {n: v for n, v in row.items() if n not in NOT_METRICS}
             history[of].append(step, metrics | {n: float(v) for n, v in strange.items()})
             elapsed_s[of] = float(row.get("elapsed_s") or 0.0)
     for of in totals:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ecotour.exhibits import Curves, Line
 from ecotour.history import History
-from ecotour.record import NOT_METRICS
+from ecotour.metric_rows import NOT_METRICS
 
 MOST_STORED = 20_000
 """Reports kept of a metric; of more, the lowest and highest of each stretch (and its gaps)."""
@@ -36,7 +36,7 @@ class Panels:
 def from_rows(
     rows: Sequence[Mapping[str, Any]], guides: Mapping[str, Mapping[str, Any]]
 ) -> list[Panels]:
-    """Make panels of rows as `ecotour.record.read_rows` gives them; see `from_history`."""
+    """Make panels of rows as `ecotour.metric_rows.read_rows` gives them; see `from_history`."""
     history: dict[str, History] = {}
     for row in rows:
         history.setdefault(str(row["of"]), History()).extend([row], NOT_METRICS)

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 
 from ecotour.errors import ContractError
-from ecotour.record import NOT_METRICS
+from ecotour.metric_rows import NOT_METRICS
 
 _cache_hits = 0
 _listening = False

@@ -12,7 +12,8 @@ import pytest
 import runs
 
 from ecotour.errors import RecordError
-from ecotour.record import Rows, RunDirectory, iterate_rows, order_rows, read_rows
+from ecotour.metric_rows import Rows, iterate_rows, order_rows, read_rows
+from ecotour.record import RunDirectory
 
 CLAIM = """
 import pathlib, sys, time

@@ -115,7 +115,7 @@ class Record:
         Raises:
             RecordError: A row is damaged.
         """
-        from ecotour.record import read_rows
+        from ecotour.metric_rows import read_rows
 
         rows, damaged = read_rows(self.path)
         if damaged:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ecotour import record, wording
+from ecotour.metric_rows import NOT_METRICS, read_rows
 from ecotour.records import Record
 from ecotour.records.identity import Identity
 from ecotour.sinks import pictures
@@ -89,7 +90,7 @@ def of_run(old: Record, run_dir: Path, *, whole: bool) -> Iterator[Difference]:
     Raises:
         RecordError: One of them cannot be read.
     """
-    rows, damaged = record.read_rows(run_dir)
+    rows, damaged = read_rows(run_dir)
     yield from (Difference("metrics.jsonl", "whole", line) for line in damaged)
     yield from _metrics(old.rows(), rows)
     names = {(one.of, one.name) for one in pictures.read_exhibits(run_dir, [])}
@@ -151,7 +152,7 @@ def _metrics(
     for row in common:
         of, step = row["of"], row["step"]
         other = now[of, step]
-        for name in sorted({*row, *other} - set(record.NOT_METRICS)):
+        for name in sorted({*row, *other} - set(NOT_METRICS)):
             quantity = f"{of}.{name}"
             if quantity in told or is_timing(quantity):
                 continue

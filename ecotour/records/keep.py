@@ -15,6 +15,7 @@ from ecotour import drawing, look, record
 from ecotour.errors import RecordError
 from ecotour.exhibits import Code, Exhibit, Film, Images, Table
 from ecotour.files import write_whole
+from ecotour.metric_rows import read_rows
 from ecotour.records import KIND, SCHEMA, Shown, read
 from ecotour.records.identity import Identity
 from ecotour.sinks import figures, page, pictures
@@ -99,7 +100,7 @@ def scrub_svg(text: str) -> str:
 def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identity) -> list[str]:
     remarks: list[str] = []
     file = identity.file
-    rows, damaged = record.read_rows(run_dir)
+    rows, damaged = read_rows(run_dir)
     stored = list(pictures.read_exhibits(run_dir, damaged))
     remarks += damaged
     lines = [record.to_json(scrub(row)) + "\n" for row in _thinned(rows)]

@@ -25,6 +25,7 @@ from ecotour import drawing, events, exhibit_json, metric_curves, record
 from ecotour.errors import ContractError, RecordError
 from ecotour.exhibits import Code, Exhibit, Film, Images, Table
 from ecotour.files import write_whole
+from ecotour.metric_rows import read_history
 
 SHOWN = 6
 """Of a picture that takes long to draw, so many moments are drawn, evenly spaced, last included."""
@@ -165,7 +166,7 @@ def draw(
 
 def read_panels(run_dir: Path) -> tuple[list[metric_curves.Panels], list[str]]:
     """The curves of ``metrics.jsonl``, and a line on each row that is damaged."""
-    history, damaged = record.read_history(run_dir)
+    history, damaged = read_history(run_dir)
     guides = record.read(run_dir).get("guides") or {}
     return metric_curves.from_history(history, guides), damaged
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from ecotour import events
 from ecotour.errors import RecordError
+from ecotour.metric_rows import Rows, order_rows
 from ecotour.plan import Plan
-from ecotour.record import SCHEMA, Rows, RunDirectory, nonfinite, order_rows, to_json
+from ecotour.record import SCHEMA, RunDirectory, nonfinite, to_json
 
 WRITE_SECONDS = 5.0
 
