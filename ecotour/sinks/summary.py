@@ -51,7 +51,7 @@ class Summary:
             yield Text("")
             yield _bars(parts, ascii_only)
         yield Text("")
-        yield _places(record)
+        yield from _places(record)
 
     def _headline(self) -> RenderableType:
         from rich.text import Text
@@ -108,31 +108,53 @@ def _bars(parts: list[account.Part], ascii_only: bool) -> Table:
     return table
 
 
-def _places(record: Mapping[str, Any]) -> Table:
-    from rich.table import Table
+def _places(record: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """A label and a text a line. A path or a command stays in one piece however long it is, so
+    that it can be copied: the terminal itself breaks such a line, and a file need not."""
     from rich.text import Text
 
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
+    facts, whole = list(_facts(record)), list(_files(record))
+    labels = max((len(label) for label, _ in [*facts, *whole]), default=0) + 2
+    for label, text in facts:
+        grid = _grid(labels)
+        grid.add_row(label, Text(text))
+        yield grid
+    for label, text in whole:
+        line = Text(label.ljust(labels), "dim", no_wrap=True, overflow="ignore")
+        yield line.append(text, "not dim")
+
+
+def _facts(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for line in account.data_lines(record):
-        grid.add_row("data", Text(one_line(line)))
+        yield "data", one_line(line)
     for of, costs in ((record.get("ledger") or {}).get("steps") or {}).items():
         steady = (costs.get("steady_ms") or {}).get("p50")
         if steady is not None:
             p95 = wording.milliseconds((costs.get("steady_ms") or {}).get("p95"))
             text = f"{wording.milliseconds(steady)} a step (median; 95th percentile {p95})"
-            grid.add_row(one_line(str(of)), Text(text))
+            yield one_line(str(of)), text
     if record.get("nonfinite"):
-        grid.add_row("not finite", Text(one_line(", ".join(map(str, record["nonfinite"])))))
+        yield "not finite", one_line(", ".join(map(str, record["nonfinite"])))
+
+
+def _files(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     run_dir = record.get("run_dir")
-    if run_dir:
-        report = (record.get("artifacts") or {}).get("report") or "report.html"
-        if (Path(run_dir) / report).exists():
-            grid.add_row("report", Text(str(Path(run_dir) / report)))
-        grid.add_row("record", Text(str(Path(run_dir) / "run.json")))
-        if record.get("status") in ("interrupted", "failed"):
-            grid.add_row("go on", Text(shlex.join(["ecotour", "resume", str(run_dir)])))
+    if not run_dir:
+        return
+    report = Path(run_dir) / ((record.get("artifacts") or {}).get("report") or "report.html")
+    if report.exists():
+        yield "report", one_line(str(report))
+    yield "record", one_line(str(Path(run_dir) / "run.json"))
+    if record.get("status") in ("interrupted", "failed"):
+        yield "go on", one_line(shlex.join(["ecotour", "resume", str(run_dir)]))
+
+
+def _grid(labels: int) -> Table:
+    from rich.table import Table
+
+    grid = Table.grid()
+    grid.add_column(style="dim", no_wrap=True, width=labels)
+    grid.add_column(overflow="fold")
     return grid
 
 

@@ -47,7 +47,7 @@ class Terminal:
         """Print the summary of a run, whose record is ``record``; nothing if quiet."""
         if not self._quiet:
             self._stream.write("\n")
-            console(self._stream, live=self._live).print(summary(record))
+            console(self._stream, live=self._live).print(summary(record), crop=False)
             self._stream.flush()
 
     def _warn(self, line: str) -> None:

@@ -116,6 +116,7 @@ def program() -> ecotour.Program:
     return demo.build(CONFIG)
 
 
+@pytest.mark.usefixtures("standard_promotion")
 def test_a_step_keeps_the_states_form_and_measures_scalars(program: ecotour.Program) -> None:
     batch, key = one_batch(program), jax.random.key(0)
     for step in steps_of(program).values():
@@ -129,6 +130,7 @@ def test_a_step_keeps_the_states_form_and_measures_scalars(program: ecotour.Prog
         assert {(value.shape, value.dtype.name) for value in metrics.values()} == {((), "float32")}
 
 
+@pytest.mark.usefixtures("standard_promotion")
 def test_the_club_from_two_labels() -> None:
     state = jax.jit(partial(karate.init, "convolution", 20))(jax.random.key(3), None)
     for _ in range(karate.STEPS):
@@ -141,6 +143,7 @@ def test_the_club_from_two_labels() -> None:
     assert (believed == club.faction).mean() > 0.98
 
 
+@pytest.mark.usefixtures("standard_promotion")
 def test_networks_side_by_side_are_those_trained_alone() -> None:
     keys = jax.random.split(jax.random.key(0), 4)
     together = karate.init("attention", 4, jax.random.key(0), None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -22,12 +21,6 @@ import ecotour
 from ecotour_optax import curvature, demo, digits, discrete, private, quasi_newton, race, surfaces
 
 KEY = jax.random.key(7)
-
-
-@pytest.fixture(autouse=True)
-def strict_promotion() -> Iterator[None]:
-    with jax.numpy_dtype_promotion("strict"):
-        yield
 
 
 def lenient() -> Any:

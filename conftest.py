@@ -1,4 +1,7 @@
-"""Every test runs under strict dtype promotion, and with a cache directory of its own."""
+"""For the tests of the core and of every plugin, which is why it lies above them all.
+
+Every test runs under strict dtype promotion, and with a cache directory of its own.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +27,23 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(autouse=True)
 def strict_promotion() -> Iterator[None]:
+    """No silent mixing of dtypes, anywhere."""
     with jax.numpy_dtype_promotion("strict"):
         yield
+
+
+@pytest.fixture
+def standard_promotion(strict_promotion: None) -> Iterator[None]:
+    """For a test of steps with Optax's Adam: it raises a float to an integer power."""
+    with jax.numpy_dtype_promotion("standard"):
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_programs() -> Iterator[None]:
+    """Compiled programs stay in memory else: some gigabytes by the last test."""
+    yield
+    jax.clear_caches()
 
 
 @pytest.fixture
