@@ -12,8 +12,9 @@ import jax.numpy as jnp
 
 from ecotour import stages
 from ecotour.checking import bench
-from ecotour.checking.subject import Subject, at_most
+from ecotour.checking.subject import Subject
 from ecotour.checking.table import Fault, Unproved, finding, stage
+from ecotour.checking.time_limit import at_most
 from ecotour.errors import ContractError
 
 STATE = ("state-structure", "state-shape", "state-dtype", "state-weak-type")

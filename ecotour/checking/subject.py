@@ -15,6 +15,7 @@ from ecotour import registry
 from ecotour.checking.settings import LOOSE, changes, restore, settings
 from ecotour.checking.surroundings import Watch
 from ecotour.checking.table import Fault, Unproved
+from ecotour.checking.time_limit import TooLong
 from ecotour.demo import Demo, Program, Step
 from ecotour.errors import ContractError, EcotourError
 
@@ -229,38 +230,6 @@ class Subject:
                 place = f", {Path(file).name} line {trace.tb_lineno}"
             trace = trace.tb_next
         return place
-
-
-class TooLong(BaseException):
-    """The time that a proof may take is over."""
-
-
-@contextlib.contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    """Break off what takes more processor time, with `Unproved`, where there are alarms."""
-    import signal
-    import threading
-
-    if not hasattr(signal, "SIGPROF") or (
-        threading.current_thread() is not threading.main_thread()
-    ):
-        yield
-        return
-
-    def ring(*_: Any) -> None:
-        raise TooLong
-
-    before = signal.signal(signal.SIGPROF, ring)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    except TooLong:
-        raise Unproved(
-            f"it takes more than {seconds:.0f} s of processor time without jit"
-        ) from None
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
 
 
 @contextlib.contextmanager
