@@ -1,20 +1,22 @@
 """What installed distributions say of themselves, read although it may be damaged.
 
-Nothing but their metadata is read, so no plugin and no JAX is imported.
+Nothing but their metadata is read, so no plugin and no JAX is imported. `announced` reads the files
+of installed distributions itself: `importlib.metadata` takes longer to import than all the rest of
+``ecotour list`` takes to run.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import re
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from importlib.metadata import Distribution, EntryPoints
+    from importlib.metadata import EntryPoints
 
 SEARCH: list[str] | None = None
 """Where to look for distributions; on ``sys.path``, if ``None``. (For the test kit.)"""
@@ -25,8 +27,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 EntryStatus: TypeAlias = Literal["ok", "disabled", "incompatible", "broken"]
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """What the metadata says of a demo.
 
     Attributes:
@@ -55,20 +56,35 @@ class Entry:
 
 def announced(group: str) -> Iterator[Entry]:
     """Entries as they stand in the metadata, each distribution once, each with its own status."""
-    from importlib import metadata
-
     seen = set()
-    places: dict[str, Any] = {} if SEARCH is None else {"path": SEARCH}
-    for distribution in metadata.distributions(**places):
+    for folder in _folders():
         try:
-            if f"[{group}]" not in (distribution.read_text("entry_points.txt") or ""):
-                continue
-        except (OSError, ValueError):  # somebody else's distribution, damaged
+            points = _read(folder, "entry_points.txt")
+        except (OSError, ValueError):  # it has none; or it is somebody else's, and damaged
             continue
-        name, entries = _entries(distribution, group)
+        if f"[{group}]" not in points:
+            continue
+        name, entries = _entries(folder, points, group)
         if canonical(name) not in seen:  # else an earlier place on the path hides this one
             seen.add(canonical(name))
             yield from entries
+
+
+def _folders() -> Iterator[str]:
+    """Where the metadata of installed distributions lie, in the order of the path."""
+    for place in dict.fromkeys(sys.path if SEARCH is None else SEARCH):
+        try:
+            names = sorted(os.listdir(place or "."))
+        except OSError:
+            continue
+        for name in names:
+            if name.endswith((".dist-info", ".egg-info")):
+                yield os.path.join(place, name)
+
+
+def _read(folder: str, name: str) -> str:
+    with open(os.path.join(folder, name), encoding="utf-8") as file:
+        return file.read()
 
 
 @contextlib.contextmanager
@@ -107,7 +123,8 @@ def _everybodys() -> dict[str, EntryPoints | str]:
 
     found: dict[str, EntryPoints | str] = {}
     for distribution in metadata.distributions():
-        name = canonical(_headers_of(distribution)["Name"][0])
+        folder = str(getattr(distribution, "_path", "unknown"))
+        name = canonical(_headers_of(folder)["Name"][0])
         if name in found:  # an earlier place on the path hides this one
             continue
         try:
@@ -117,14 +134,38 @@ def _everybodys() -> dict[str, EntryPoints | str]:
     return found
 
 
-def _entries(distribution: Distribution, group: str) -> tuple[str, list[Entry]]:
-    """A distribution's name, and what it announces in ``group``."""
-    headers = _headers_of(distribution)
+_SECTION = re.compile(r"\[(?P<group>[^\]]*)\]")
+_POINT = re.compile(r"(?P<name>[^=]*[^=\s])\s*=\s*(?P<module>[\w.]+)\s*(:[\w.\s]+)?(\[.*\])?")
+
+
+def _points(text: str, group: str) -> set[tuple[str, str]]:
+    """Name and module of each entry point of ``group`` in an ``entry_points.txt``.
+
+    Raises:
+        ValueError: A line of it says nothing.
+    """
+    found, now = set(), ""
+    for line in map(str.strip, text.splitlines()):
+        if not line or line.startswith("#"):
+            continue
+        if section := _SECTION.fullmatch(line):
+            now = section["group"]
+        elif now == group:
+            point = _POINT.fullmatch(line)
+            if point is None:
+                raise ValueError(f"what is {line!r}?")
+            found.add((point["name"], point["module"]))
+    return found
+
+
+def _entries(folder: str, text: str, group: str) -> tuple[str, list[Entry]]:
+    """A distribution's name, and what its entry points announce in ``group``."""
+    headers = _headers_of(folder)
     name = headers["Name"][0]
     version = headers.get("Version", ["unknown"])[0]
     try:
-        points = {(p.name, p.module) for p in distribution.entry_points if p.group == group}
-    except Exception as error:  # noqa: BLE001 - the file may hold anything
+        points = _points(text, group)
+    except ValueError as error:
         reason = f"its entry_points.txt cannot be read: {cause(error)}: reinstall {name}"
         return name, [Entry(name, name, version, "", "broken", reason)]
     misfit = _misfit(headers.get("Requires-Dist", []))
@@ -134,35 +175,32 @@ def _entries(distribution: Distribution, group: str) -> tuple[str, list[Entry]]:
         if not NAME.fullmatch(point):
             reason = f"{name} announces {point!r}, which cannot be typed: letters, digits and . _ -"
             # and neither can it be printed as it is
-            entry = replace(entry, name=repr(point)[1:-1], status="broken", reason=reason)
+            entry = entry._replace(name=repr(point)[1:-1], status="broken", reason=reason)
         elif misfit:
-            entry = replace(entry, status="incompatible", reason=misfit)
+            entry = entry._replace(status="incompatible", reason=misfit)
         elif not _exists(module):
             reason = (
                 f"{name} announces module {module!r}, which is not there: "
                 f"reinstall or uninstall {name}"
             )
-            entry = replace(entry, status="broken", reason=reason)
+            entry = entry._replace(status="broken", reason=reason)
         found.append(entry)
     return name, found
 
 
-def _headers_of(distribution: Distribution) -> dict[str, list[str]]:
-    """The headers of METADATA by name; the name of its directory, where it has none.
-
-    (The email package costs more than all the rest.)
-    """
-    folder = Path(str(getattr(distribution, "_path", "unknown"))).name
+def _headers_of(folder: str) -> dict[str, list[str]]:
+    """The headers of METADATA by name; the name of its directory, where it has none."""
     found: dict[str, list[str]] = {}
-    try:
-        text = distribution.read_text("METADATA") or ""
-    except (OSError, ValueError):
-        text = ""
+    text = ""
+    for file in ("METADATA", "PKG-INFO"):
+        with contextlib.suppress(OSError, ValueError):
+            text = _read(folder, file)
+            break
     for line in text.partition("\n\n")[0].splitlines():
         name, colon, value = line.partition(": ")
         if colon:
             found.setdefault(name, []).append(value.strip())
-    return {"Name": [folder]} | found
+    return {"Name": [os.path.basename(folder)]} | found
 
 
 def _misfit(requires: list[str]) -> str:

@@ -11,15 +11,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
-from dataclasses import replace
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ecotour.errors import PluginError, UnknownNameError, UsageError
 from ecotour.metadata import Entry, announced, canonical, cause
 
 if TYPE_CHECKING:
+    from pathlib import Path
+    from types import ModuleType
+
     from ecotour.demo import Demo
 
 __all__ = ["DISABLE_VARIABLE", "FILE", "GROUP", "Entry", "LoadError", "demo_of", "find", "load",
@@ -56,9 +56,9 @@ def find(disable: Iterable[str] = (), *, group: str = GROUP) -> list[Entry]:
         providers = sorted(by_name[name], key=lambda entry: (entry.distribution, entry.module))
         for entry in providers:
             if name in off:
-                entry = replace(entry, status="disabled", reason="disabled by the user")
+                entry = entry._replace(status="disabled", reason="disabled by the user")
             elif entry.status == "ok" and len(providers) > 1:
-                entry = replace(entry, status="broken", reason=_contested(providers))
+                entry = entry._replace(status="broken", reason=_contested(providers))
             found.append(entry)
     return found
 
@@ -81,7 +81,7 @@ def pick(name: str, disable: Iterable[str] = (), provider: str | None = None) ->
             raise UnknownNameError("provider", provider, {e.distribution for e in named})
         entry = chosen[0]
         if len(chosen) == 1 and entry.reason == _contested(named):
-            entry = replace(entry, status="ok", reason="")
+            entry = entry._replace(status="ok", reason="")
     else:
         entry = named[0]
     if entry.status == "disabled":

@@ -13,7 +13,7 @@ import importlib
 import sys
 from typing import NoReturn
 
-from ecotour import __version__, metadata
+from ecotour import __version__
 from ecotour.errors import EcotourError, UnknownNameError, UsageError
 
 COMMANDS = {
@@ -58,9 +58,12 @@ def _main(argv: list[str]) -> int:
         # a module called "list" in this package would hide the builtin from it
         module = {"list": "listing"}.get(arguments.command, arguments.command)
         command = importlib.import_module(f"ecotour.cli.{module}")
+        if arguments.command == "list":  # reads the metadata with eyes of its own
+            return int(command.main(arguments))
+        from ecotour import metadata
+
         with metadata.forgiving():
-            code: int = command.main(arguments)
-        return code
+            return int(command.main(arguments))
     except EcotourError as error:
         if debug:
             raise

@@ -11,12 +11,9 @@ def main(arguments: argparse.Namespace) -> int:
     """Print the demos; broken ones too, with the reason."""
     entries = registry.find(arguments.disable)
     if arguments.json:
-        import dataclasses
         import json
 
-        print(
-            json.dumps({"schema": 1, "demos": [dataclasses.asdict(e) for e in entries]}, indent=1)
-        )
+        print(json.dumps({"schema": 1, "demos": [e._asdict() for e in entries]}, indent=1))
         return 0
     if not entries:
         print("no demos are installed; try: pip install ecotour-gan")

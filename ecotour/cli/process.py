@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import sys
-import threading
 import warnings
 from collections.abc import Iterator
 from typing import IO, Any
@@ -44,6 +43,8 @@ def stop_signals() -> Iterator[Stop]:
     A signal that is ignored, as nohup does it for SIGHUP and a shell for jobs in the background,
     stays ignored. In a thread nothing is changed, since only the main thread may.
     """
+    import threading
+
     stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop

@@ -22,7 +22,7 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.json:
             document = {
                 "schema": 1,
-                **dataclasses.asdict(entry),
+                **entry._asdict(),
                 "summary": demo.summary,
                 "teaches": demo.teaches,
                 "flags": [dataclasses.asdict(flag) for flag in flags.describe(demo.config)],
