@@ -100,7 +100,8 @@ def club_curves(history: Histories, kinds: tuple[str, ...]) -> Curves:
         lines[kind] = Line(accuracy.steps, accuracy.values, low.values, high.values)
     caption = (
         "Share of the 34 members placed rightly: mean over the networks, band from the tenth to "
-        "the ninetieth percentile. Attention is best early and then learns the two labels by heart."
+        "the ninetieth percentile. Attention is at its best after some 20 steps; then it learns the "
+        "two labels by heart and forgets what the ties said."
     )
     return Curves(lines, caption, y_label="accuracy", guides={"all but member 9": 33 / 34})
 
@@ -128,7 +129,8 @@ def rounds_curves(
     lines["horizon"] = Line(rounds, horizon)
     caption = (
         "Larger graphs told connected or not, after so many rounds of listening. News travels an "
-        "edge a round: the horizon is who calls a graph disconnected until all of it was seen."
+        "edge a round: the horizon is one who calls a graph disconnected until all of it was seen. "
+        "Messages and attention follow it, a round or two behind."
     )
     return Curves(
         lines, caption, "rounds of listening", "accuracy", {"always the commoner": majority}

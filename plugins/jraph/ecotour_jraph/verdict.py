@@ -74,8 +74,9 @@ def horizon(data: ecotour.Dataset) -> np.ndarray:
 # %% [markdown]
 # ## The verdict
 #
-# The bounds come from seeds 0 to 4 of the whole run and leave room below the worst of them; the
-# README has the figures. Networks that were not trained miss them by far.
+# The bounds come from seeds 0 to 4 of the whole run and leave room below the worst of them, which
+# are, on larger graphs, 99.7% of the nodes, 99.1% of the edges and 96.5% of the graphs, and in the
+# club 97.0% by convolution and 90.5% by attention. Networks that were not trained miss them by far.
 
 
 # %%
