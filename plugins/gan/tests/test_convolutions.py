@@ -181,11 +181,12 @@ def test_vmap_over_parameters() -> None:
     keys = jax.random.split(jax.random.key(0), 3)
     params = jax.vmap(model.init, (0, None))(keys, x)
 
+    @jax.jit
     def gradient(params: Any) -> Any:
         with lowering("fast"):
             return jax.grad(lambda p: jnp.sum(jnp.square(model.apply(p, x))))(params)
 
-    together = jax.vmap(gradient)(params)
+    together = jax.jit(jax.vmap(gradient))(params)
     for number in range(3):
         alone = gradient(jax.tree.map(lambda leaf, n=number: leaf[n], params))
         jax.tree.map(
