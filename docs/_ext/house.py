@@ -1,9 +1,11 @@
-"""What only this site needs: the reference of the commands, and the diagram of the layers."""
+"""What only this site needs: reference of the commands, diagram of the layers, benchmarks."""
 
 from __future__ import annotations
 
 import argparse
 import html
+import json
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -69,6 +71,35 @@ class Layers(SphinxDirective):
         return [nodes.raw("", text, format="html")]
 
 
+class Benchmarks(SphinxDirective):
+    """``house-benchmarks FILE``: the table that ``python tests/benchmarks --json FILE`` saved."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Say when and on what it was measured, and show the rows."""
+        relative, file = self.env.relfn2path(self.arguments[0])
+        self.env.note_dependency(relative)
+        found = json.loads(Path(file).read_text(encoding="utf-8"))
+        machine = found["machine"]
+        facts = f"{found['date']}, {machine['processor']}, {machine['cores']} cores, "
+        facts += ", ".join(f"{name} {machine[name]}" for name in ("python", "jax", "dm-haiku"))
+        facts += f"; load before: {found['load_before'][0]}"
+        rows = [
+            (row["what"], row["against"], row["ours"], row["theirs"], _ratio(row), row["want"])
+            for row in found["table"]
+        ]
+        columns = ("what", "against", "ours", "theirs", "ratio", "wanted")
+        numeric = (False, False, True, True, True, False)
+        shown = nodes.container("", tables.table(columns, rows, numeric), classes=["ecotour"])
+        return [nodes.paragraph("", facts), shown]
+
+
+def _ratio(row: dict[str, Any]) -> str:
+    spread = "" if row["low"] is None else f" ({row['low']:.3f} to {row['high']:.3f})"
+    return f"{row['ratio']:.3f}{spread}"
+
+
 def read_layers(lines: list[str]) -> list[list[tuple[str, list[str]]]]:
     """Each line as its boxes: title and modules."""
     layers = []
@@ -96,4 +127,5 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("autodoc-process-signature", readable)
     app.add_directive("house-commands", Commands)
     app.add_directive("house-layers", Layers)
+    app.add_directive("house-benchmarks", Benchmarks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

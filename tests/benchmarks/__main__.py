@@ -3,8 +3,9 @@
     python tests/benchmarks [NAME …] [--json FILE]
 
 Prints, and saves on demand, what each module's ``measure()`` returns: figures, ratios and their
-spread, with the machine that they were measured on. No test asserts any of them. Peers (torch,
-gymnax) are measured where they are installed and named as absent where they are not.
+spread, with the machine that they were measured on, and at the end all of it as one table
+(docs/benchmarks.md shows the saved one). No test asserts any of them. Peers (torch, gymnax: the
+dependency group `peers`) are measured where they are installed, and named where they are not.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +30,16 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).parent))
+    import table
+
     from ecotour import environment
 
+    absent = [peer for peer in ("torch", "gymnax") if find_spec(peer) is None]
     found: dict[str, Any] = {
         "date": time.strftime("%Y-%m-%d %H:%M"),
         "machine": environment.describe(),
+        "load_before": [round(value, 2) for value in os.getloadavg()],
+        "peers_absent": absent,
     }
     for name in arguments.names or NAMES:
         if name not in NAMES:
@@ -39,6 +47,11 @@ def main() -> None:
         print(f"{name} …", flush=True)
         found[name] = importlib.import_module(name).measure()
         print(json.dumps(found[name], indent=1), flush=True)
+    made = table.rows(found)
+    print(table.text(made))
+    if absent:
+        print(f"not installed, so nothing was compared with them: {', '.join(absent)}")
+    found["table"] = [row._asdict() for row in made]
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n")
 
