@@ -100,8 +100,8 @@ def club_curves(history: Histories, kinds: tuple[str, ...]) -> Curves:
         lines[kind] = Line(accuracy.steps, accuracy.values, low.values, high.values)
     caption = (
         "Share of the 34 members placed rightly: mean over the networks, band from the tenth to "
-        "the ninetieth percentile. Attention is at its best after some 20 steps; then it learns the "
-        "two labels by heart and forgets what the ties said."
+        "the ninetieth percentile. Attention is at its best after some 20 steps; then it learns "
+        "the two labels by heart and forgets what the ties said."
     )
     return Curves(lines, caption, y_label="accuracy", guides={"all but member 9": 33 / 34})
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -15,33 +16,75 @@ import ecotour
 from ecotour_jraph import club, demo, feeds, gallery, karate, rumours, verdict
 from ecotour_jraph.layers import LAYERS
 
-CONFIG = demo.Config(seeds=5, graphs=100)
+CONFIG = demo.Config(seeds=5, graphs=100, width=16)
 GRAPHS = rumours.random_graphs(2, 10, (6, 16))
 
 
-def padded(n_node: int, n_edge: int, n_graph: int) -> jraph.GraphsTuple:
-    return jraph.pad_with_graphs(jraph.batch_np(GRAPHS), n_node, n_edge, n_graph)
+ROOM = rumours.Budget(n_node=256, n_edge=512, n_graph=20)
+ROOMY = jraph.pad_with_graphs(jraph.batch_np(GRAPHS), *ROOM)
 
 
-@pytest.mark.parametrize("layer", LAYERS)
-def test_padding_changes_no_loss_no_accuracy_and_no_gradient(layer: str) -> None:
-    n_node, n_edge = (sum(int(getattr(g, n)[0]) for g in GRAPHS) for n in ("n_node", "n_edge"))
-    tight, roomy = padded(n_node + 1, n_edge, len(GRAPHS) + 1), padded(256, 512, 20)
-    params = demo.first_params(layer, 16, jax.random.key(0), tight)
+# What takes time here is compiling: the tests share what is compiled for batches of this one shape.
+
+
+@cache
+def params_of(layer: str) -> Any:
+    return demo.first_params(layer, 16, jax.random.key(0), ROOMY)
+
+
+@cache
+def loss_and_slopes(layer: str) -> Callable[..., Any]:
     loss = partial(demo.loss_of, layer=layer, width=16)
-    results = [
-        jax.jit(jax.value_and_grad(loss, has_aux=True))(params, graph, jnp.int32(8))
-        for graph in (tight, roomy)
-    ]
+    return jax.jit(jax.value_and_grad(loss, has_aux=True))
+
+
+def answers(layer: str, graph: jraph.GraphsTuple, rounds: int) -> list[np.ndarray]:
+    given = {"params": params_of(layer), "graph": graph, "rounds": jnp.int32(rounds)}
+    return [np.asarray(logits) for logits in demo.answers(layer, width=16, **given)]
+
+
+def assert_same_lesson(layer: str, *graphs: jraph.GraphsTuple) -> None:
+    results = [loss_and_slopes(layer)(params_of(layer), graph, jnp.int32(8)) for graph in graphs]
     for one, other in zip(*map(jax.tree.leaves, results), strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.parametrize("layer", LAYERS)
+def test_what_is_in_the_padding_changes_no_loss_no_accuracy_and_no_gradient(layer: str) -> None:
+    n_node, n_edge = (sum(int(getattr(g, n)[0]) for g in GRAPHS) for n in ("n_node", "n_edge"))
+    rng = np.random.default_rng(0)
+
+    def littered(arrays: dict[str, Any], real: int) -> dict[str, Any]:
+        return {
+            name: np.concatenate([a[:real], rng.integers(0, 2, a[real:].shape).astype(a.dtype)])
+            for name, a in arrays.items()
+        }
+
+    def among_padding(ends: np.ndarray) -> np.ndarray:
+        anywhere = rng.integers(n_node, ROOM.n_node, len(ends) - n_edge)
+        return np.concatenate([ends[:n_edge], anywhere.astype(ends.dtype)])
+
+    litter = ROOMY._replace(
+        nodes=littered(ROOMY.nodes, n_node),
+        edges=littered(ROOMY.edges, n_edge),
+        globals=littered(ROOMY.globals, len(GRAPHS)),
+        senders=among_padding(ROOMY.senders),
+        receivers=among_padding(ROOMY.receivers),
+    )
+    assert litter.nodes["root"].sum() > ROOMY.nodes["root"].sum()
+    assert_same_lesson(layer, ROOMY, litter)
+
+
+def test_how_much_is_padded_changes_no_loss_no_accuracy_and_no_gradient() -> None:
+    n_node, n_edge = (sum(int(getattr(g, n)[0]) for g in GRAPHS) for n in ("n_node", "n_edge"))
+    tight = jraph.pad_with_graphs(jraph.batch_np(GRAPHS), n_node + 1, n_edge, len(GRAPHS) + 1)
+    assert_same_lesson("attention", ROOMY, tight)  # the layer that adds edges of its own
+
+
 def test_the_loss_is_the_mean_over_real_rows_alone() -> None:
-    roomy = padded(256, 512, 20)
-    params = demo.first_params("messages", 16, jax.random.key(0), roomy)
-    loss, accuracies = demo.loss_of(params, roomy, jnp.int32(8), "messages", 16)
-    logits = demo.answers("messages", 16, params, roomy, jnp.int32(8))
+    params = params_of("messages")
+    (loss, accuracies), _ = loss_and_slopes("messages")(params, ROOMY, jnp.int32(8))
+    logits = answers("messages", ROOMY, 8)
     labels = [
         np.concatenate([g.nodes["reached"] for g in GRAPHS]),
         np.concatenate([g.edges["outward"] for g in GRAPHS]),
@@ -58,21 +101,17 @@ def test_the_loss_is_the_mean_over_real_rows_alone() -> None:
 @pytest.mark.parametrize("layer", LAYERS)
 def test_gradients_of_a_fresh_network_do_not_explode(layer: str) -> None:
     # with all nodes but the root at zero their norm is 1e19: see the network's bias
-    graph = padded(256, 512, 20)
-    params = demo.first_params(layer, 16, jax.random.key(0), graph)
-    loss = partial(demo.loss_of, layer=layer, width=16)
-    gradient, _ = jax.jit(jax.grad(loss, has_aux=True))(params, graph, jnp.int32(12))
+    _, gradient = loss_and_slopes(layer)(params_of(layer), ROOMY, jnp.int32(12))
     squares = [float(np.sum(np.square(leaf))) for leaf in jax.tree.leaves(gradient)]
     assert 0.01 < sum(squares) ** 0.5 < 100
 
 
 def test_rounds_beyond_those_asked_for_change_nothing() -> None:
-    graph = padded(256, 512, 20)
-    params = demo.first_params("messages", 16, jax.random.key(0), graph)
-    eight = [
-        demo.network("messages", 16, most).apply(params, graph, jnp.int32(8)) for most in (8, 12)
-    ]
-    for one, other in zip(*eight, strict=True):
+    at_most_8 = jax.jit(demo.network("messages", 16, 8).apply)(
+        params_of("messages"), ROOMY, jnp.int32(8)
+    )
+    at_most_24 = answers("messages", ROOMY, 8)
+    for one, other in zip(at_most_8, at_most_24, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
@@ -80,7 +119,7 @@ def test_rounds_beyond_those_asked_for_change_nothing() -> None:
 def test_news_travels_one_edge_a_round(layer: str) -> None:
     # a path of 6 nodes: after r rounds a node r + 1 edges from the root cannot know of it
     ends = np.arange(5, dtype=np.int32)
-    graph = GRAPHS[0]._replace(
+    path = GRAPHS[0]._replace(
         nodes={"root": np.zeros((6, 1), np.float32), "reached": np.ones(6, bool)},
         edges={"outward": np.zeros(10, bool)},
         senders=np.concatenate([ends, ends + 1]),
@@ -88,15 +127,12 @@ def test_news_travels_one_edge_a_round(layer: str) -> None:
         n_node=np.array([6], np.int32),
         n_edge=np.array([10], np.int32),
     )
-    root = np.zeros((6, 1), np.float32)
+    graph = jraph.pad_with_graphs(path, *ROOM)
+    root = graph.nodes["root"].copy()
     root[0] = 1
     rooted = graph._replace(nodes=graph.nodes | {"root": root})
-    params = demo.first_params(layer, 16, jax.random.key(0), graph)
     for rounds in (1, 3):
-        without, given = (
-            np.asarray(demo.answers(layer, 16, params, g, jnp.int32(rounds))[0])
-            for g in (graph, rooted)
-        )
+        without, given = (answers(layer, g, rounds)[0][:6] for g in (graph, rooted))
         assert (without[rounds + 1 :] == given[rounds + 1 :]).all()
         assert (without[: rounds + 1] != given[: rounds + 1]).all()
 
@@ -109,6 +145,15 @@ def one_batch(program: ecotour.Program) -> dict[str, Any]:
     train = program.data["train"]
     assert isinstance(train, ecotour.Dataset)
     return {name: jnp.asarray(array[:1]) for name, array in train.arrays.items()}
+
+
+def untrained(init: Callable[..., Any], batch: Any) -> Any:
+    """What `init` would give, without compiling it: means of zero, weights by NumPy."""
+    rng = np.random.default_rng(0)
+    state = jax.eval_shape(init, jax.random.key(0), batch)
+    zeros = jax.tree.map(lambda leaf: jnp.asarray(np.zeros(leaf.shape, leaf.dtype)), state)
+    weights = [jnp.asarray(rng.normal(0, 0.2, w.shape), w.dtype) for w in jax.tree.leaves(state[0])]
+    return zeros._replace(params=jax.tree.unflatten(jax.tree.structure(state[0]), weights))
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +178,8 @@ def test_a_step_keeps_the_states_form_and_measures_scalars(program: ecotour.Prog
 @pytest.mark.usefixtures("standard_promotion")
 def test_the_club_from_two_labels() -> None:
     state = jax.jit(partial(karate.init, "convolution", 20))(jax.random.key(3), None)
+    first = np.asarray(state.params["convolution/linear"]["w"])
+    assert len(np.unique(first.reshape(20, -1), axis=0)) == 20  # each from a key of its own
     for _ in range(karate.STEPS):
         state, metrics = karate.step("convolution", state, None, jax.random.key(0))
     believed = np.asarray(karate.beliefs("convolution", state.params)) > 0.5
@@ -145,13 +192,15 @@ def test_the_club_from_two_labels() -> None:
 
 @pytest.mark.usefixtures("standard_promotion")
 def test_networks_side_by_side_are_those_trained_alone() -> None:
-    keys = jax.random.split(jax.random.key(0), 4)
-    together = karate.init("attention", 4, jax.random.key(0), None)
+    @jax.jit
+    def trained_alone(params: Any) -> Any:
+        gradient = jax.grad(lambda params: karate.loss_of(params, "attention")[0])(params)
+        return karate.optimizer.update(gradient, karate.optimizer.init(params))[0]
+
+    together = untrained(partial(karate.init, "attention", 4), None)
     state, _ = karate.step("attention", together, None, jax.random.key(0))
-    alone = karate.network("attention").init(keys[2], club.graph())
-    means = karate.optimizer.init(alone)
-    gradient = jax.grad(lambda params: karate.loss_of(params, "attention")[0])(alone)
-    updates, _ = karate.optimizer.update(gradient, means)
+    alone = jax.tree.map(lambda leaf: leaf[2], together.params)
+    updates = trained_alone(alone)
     for one, first, update in zip(
         *map(jax.tree.leaves, (state.params, alone, updates)), strict=True
     ):
@@ -232,7 +281,7 @@ def series(*values: float) -> ecotour.Series:
 
 def test_untrained_networks_miss_the_verdict(program: ecotour.Program) -> None:
     batch, key = one_batch(program), jax.random.key(0)
-    states = {name: jax.jit(step.init)(key, batch) for name, step in steps_of(program).items()}
+    states = {name: untrained(step.init, batch) for name, step in steps_of(program).items()}
     accuracies = {f"accuracy{end}": series(0.5, 0.5) for end in ("", "_p10", "_p90")}
     history: dict[str, Any] = {f"karate-{kind}": accuracies for kind in karate.KINDS}
     for name, compiles in (("as-they-come", 6), ("powers-of-two", 3), ("one-budget", 2)):
@@ -244,7 +293,7 @@ def test_untrained_networks_miss_the_verdict(program: ecotour.Program) -> None:
             "graphs_per_second": series(10, 100),
         }
     data = program.data | {
-        "test": rumours.dataset("test", rumours.random_graphs(1, 20, demo.LARGE), demo.LARGE_BUDGET)
+        "test": rumours.dataset("test", rumours.random_graphs(1, 20, demo.LARGE), ROOM)
     }
     found = program.judge(ecotour.Outcome(states, history, data, key, {}))
     passed = {check.name for check in found.checks if check.passed}
