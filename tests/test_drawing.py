@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import itertools
 import math
 import os
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -46,6 +48,38 @@ def test_svg_stands_in_a_page_and_takes_its_colours(name: str) -> None:
     assert "var(--" in text
     assert look.INK not in text
     assert "DejaVu" not in text
+
+
+def contours() -> ex.Paths:
+    """Rosenbrock's valley on a fine grid: some hundred thousand characters of SVG."""
+    x, y = np.linspace(-2, 2, 300), np.linspace(-1, 3, 300)
+    heights = (1 - x[None]) ** 2 + 100 * (y[:, None] - x[None] ** 2) ** 2
+    return ex.Paths(x, y, heights, {"straight": [[-1, 1], [1, 1]]}, "A valley.")
+
+
+def test_of_a_long_svg_what_is_long_becomes_transparent_pixels() -> None:
+    whole = drawing.svg(contours())
+    assert "<image" not in whole
+    short = drawing.svg(contours(), most=len(whole) - 1)
+    assert len(short) < len(whole) / 3
+    assert "straight" in short
+    assert "var(--series-0)" in short, "the path is still a line in the page's colours"
+    (encoded,) = re.findall(r'"data:image/png;base64,([^"]+)"', short)
+    with Image.open(io.BytesIO(base64.b64decode(encoded))) as picture:
+        opacity = np.asarray(picture.convert("RGBA"))[..., 3]
+    assert opacity.max() < 200, "the page's paper shines through, be it light or dark"
+    ET.fromstring(short)
+
+
+def test_a_long_legend_makes_the_drawing_higher_and_a_long_title_is_cut() -> None:
+    def height(count: int, title: str = "loss") -> float:
+        lines = {f"a rather long name {n}": ex.Line([1, 2], [1.0, 2.0]) for n in range(count)}
+        text = drawing.svg(ex.Curves(lines, "", y_label=title), 4.8)
+        assert ("x" * 60 in text) is False
+        return float(ET.fromstring(text).attrib["viewBox"].split()[3])
+
+    assert height(2) == height(2, "x" * 90)
+    assert height(16) - height(2) == pytest.approx((16 / 2 - 2) * curves.ROW, abs=2 * curves.ROW)
 
 
 def test_the_pixels_of_a_grid_are_the_images_own() -> None:

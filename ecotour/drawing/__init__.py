@@ -38,16 +38,28 @@ def png(exhibit: Exhibit, width: float = look.WIDTH) -> bytes:
         return canvas.to_png(_figure(exhibit, width), exhibit.caption)
 
 
-def svg(exhibit: Exhibit, width: float = look.WIDTH) -> str:
+def svg(exhibit: Exhibit, width: float = look.WIDTH, most: int | None = None) -> str:
     """Draw ``exhibit`` as SVG for the page: its colours are CSS variables, its texts are texts.
 
-    ``width`` is in inches at which the texts have their proper size; a table, code, images and
-    films have better forms on a page and are refused with a `TypeError`.
+    A table, code, images and films have better forms on a page and are refused with a `TypeError`.
+
+    Args:
+        exhibit: What to draw.
+        width: Inches at which the texts have their proper size.
+        most: Characters. Of a drawing that is longer, areas and, if that is not enough, lines
+            become transparent pixels, which suit a light and a dark page; axes and texts stay.
     """
     from ecotour.drawing import canvas
 
     with canvas.style():
-        return canvas.to_svg(_figure(exhibit, width), exhibit.caption)
+        figure = _figure(exhibit, width)
+        text = canvas.to_svg(figure, exhibit.caption)
+        for kinds in canvas.ROUGHLY_BY_LENGTH:
+            if most is None or len(text) <= most:
+                break
+            canvas.to_pixels(figure, kinds)
+            text = min(text, canvas.to_svg(figure, exhibit.caption), key=len)
+        return text
 
 
 def gif(film: Film) -> bytes:

@@ -8,7 +8,7 @@ import math
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -134,6 +134,8 @@ _NUMBERED_ID = re.compile(r' id="[A-Za-z0-9]*_[0-9]+"')
 _DECIMALS = re.compile(r"(?<=[0-9])(\.[0-9]{2})[0-9]+(?=[ \n\",)])")
 _SIZE = re.compile(r'<svg ([^>]*?)width="[^"]*pt" height="[^"]*pt"')
 _FONT = re.compile(r"'DejaVu Sans Mono'|'DejaVu Sans'|DejaVu Sans Mono|DejaVu Sans")
+_PIXELS = re.compile(r'(?<="data:image/png;base64,)([A-Za-z0-9+/=\s]{16000,})(?=")')
+"""Those that are worth making smaller."""
 
 
 def to_svg(figure: Any, title: str) -> str:
@@ -150,9 +152,35 @@ def to_svg(figure: Any, title: str) -> str:
     head = f'role="img" style="max-width: {most}px" aria-label='
     text = _SIZE.sub(lambda found: f'<svg {found[1]}{head}"{label}"', text, count=1)
     text = _DECIMALS.sub(r"\1", text)
+    text = _PIXELS.sub(lambda found: _fewer_colours(found[1]), text)
     for name, colour in look.LIGHT.items():
         text = re.sub(rf"(: ?){colour}\b", rf"\1var(--{name})", text)
     return _FONT.sub("inherit", text)
+
+
+def _fewer_colours(encoded: str) -> str:
+    """A PNG in base64 with at most 256 colours, transparent ones among them."""
+    import base64
+
+    from PIL import Image
+
+    out = io.BytesIO()
+    with Image.open(io.BytesIO(base64.b64decode(encoded))) as image:
+        small = image.convert("RGBA").quantize(256, method=Image.Quantize.FASTOCTREE, dither=0)
+    small.save(out, format="PNG", optimize=True)
+    return base64.b64encode(out.getvalue()).decode("ascii")
+
+
+ROUGHLY_BY_LENGTH = (("collections",), ("collections", "lines", "patches"))
+"""What of a pair of axes is long as SVG: contours and clouds of points first of all."""
+
+
+def to_pixels(figure: Figure, kinds: Sequence[str]) -> None:
+    """Let a figure's SVG have these kinds of artists as embedded pixels."""
+    for axes in figure.axes:
+        for kind in kinds:
+            for artist in getattr(axes, kind):
+                artist.set_rasterized(True)
 
 
 def plot_axes(axes: Axes, *, grid: str = "y") -> None:

@@ -145,7 +145,7 @@ def heatmap(chart: Heatmap) -> Figure:
 
 
 def _scale(values: np.ndarray) -> tuple[Colormap, Normalize]:
-    from matplotlib.colors import LinearSegmentedColormap, Normalize
+    from matplotlib.colors import LinearSegmentedColormap, Normalize, to_rgb
 
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
@@ -157,7 +157,8 @@ def _scale(values: np.ndarray) -> tuple[Colormap, Normalize]:
         if low == high:
             low, high = low - 0.5, high + 0.5
     colours = LinearSegmentedColormap.from_list("ecotour", list(stops))
-    return colours.with_extremes(bad=look.HAIRLINE), Normalize(low, high)
+    # nothing to see: on a light page and on a dark one
+    return colours.with_extremes(bad=(*to_rgb(look.MUTED), 0.2)), Normalize(low, high)
 
 
 def _name_cells(axes, chart: Heatmap, rows: int, columns: int) -> None:  # type: ignore[no-untyped-def]

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 MOST_POINTS = 1200
 """More points than this in a line are thinned before they are drawn."""
 
+ROW = 12.4
+"""Points from one row of a legend to the next."""
+SHORT_LEGEND = 2 * ROW
+"""Points of a legend that a figure of ordinary height has room for."""
+
 HUGE = 1e250
 """Beyond it (and below its inverse on a logarithmic axis) margins would overflow."""
 
@@ -38,12 +43,18 @@ def panels(curves: Sequence[Curves], width: float = look.WIDTH) -> Figure:
     figure.get_layout_engine().set(wspace=0.06, hspace=0.08)  # type: ignore[union-attr, call-arg]
     for position, one in enumerate(curves):
         axes = figure.add_subplot(rows, columns, position + 1)
-        draw(axes, one, first_colour=position if count > 1 and len(one.lines) == 1 else 0)
+        above = draw(axes, one, first_colour=position if count > 1 and len(one.lines) == 1 else 0)
+        if count == 1:  # a long legend must not take the room of the curves
+            figure.set_figheight(height + max(0.0, above - SHORT_LEGEND) / 72)
     return figure
 
 
-def draw(axes: Axes, curves: Curves, first_colour: int = 0) -> None:
-    """Draw ``curves`` into ``axes``: its bands, its lines, then its guides with their legends."""
+def draw(axes: Axes, curves: Curves, first_colour: int = 0) -> float:
+    """Draw ``curves`` into ``axes``: its bands, its lines, then its guides with their legends.
+
+    Returns:
+        The height of the legends, in points.
+    """
     canvas.plot_axes(axes)
     handles: list[Any] = []
     for number, (name, line) in enumerate(curves.lines.items()):
@@ -60,7 +71,7 @@ def draw(axes: Axes, curves: Curves, first_colour: int = 0) -> None:
         _set_log(axes, "y", curves)
     _label(axes, curves)
     title = curves.y_label or (next(iter(curves.lines)) if alone else "")
-    head(axes, title, [] if alone else handles, guides)
+    return head(axes, title, [] if alone else handles, guides)
 
 
 def _draw_line(axes: Axes, line: Line, colour: str, dashes: Any, curves: Curves) -> Any:
@@ -97,10 +108,13 @@ def draw_guides(axes: Axes, guides: Mapping[str, float]) -> list[Any]:
     ]
 
 
-def head(axes: Axes, title: str, *legends: Sequence[Any]) -> None:
+def head(axes: Axes, title: str, *legends: Sequence[Any]) -> float:
     """Write the title above the axes, and between the two each legend in as few rows as it needs.
 
     The vertical axis is named up here, where it reads without turning one's head.
+
+    Returns:
+        The height of the legends, in points.
     """
     figure, grid = axes.get_figure(root=True), axes.get_gridspec()
     assert figure is not None
@@ -124,8 +138,9 @@ def head(axes: Axes, title: str, *legends: Sequence[Any]) -> None:
             borderpad=0.2,
             labelspacing=0.35,
         )
-        above += 12.4 * -(-len(handles) // columns)
-    axes.set_title(canvas.shorten(title, 60), pad=8 + above)
+        above += ROW * -(-len(handles) // columns)
+    axes.set_title(canvas.shorten(title, min(60, int(0.88 * room))), pad=8 + above)
+    return above
 
 
 def _label(axes: Axes, curves: Curves) -> None:

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ecotour import drawing, look, record
 from ecotour.errors import RecordError
@@ -25,6 +25,8 @@ BUDGET = 400_000
 ROOM = 40_000
 """Of it, left for the words, which are written last."""
 LARGEST_SVG = 120_000
+Drawn: TypeAlias = dict[str, tuple[Exhibit, float]]
+"""What was drawn, by its file's stem, and for which width in inches."""
 MOMENTS = 5
 """Of what a demo shows along the way, so many pictures are kept, the last among them."""
 FIRST_ROWS = 12
@@ -105,7 +107,7 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
     remarks += damaged
     lines = [record.to_json(scrub(row)) + "\n" for row in _thinned(rows)]
     write_whole(fresh / "metrics.jsonl", "".join(lines).encode())
-    drawn: dict[str, Exhibit] = {}
+    drawn: Drawn = {}
     shown = [*_metrics(fresh, run_dir, drawn), *_exhibits(fresh, stored, drawn)]
     shown, dropped = _within_budget(fresh, shown, drawn)
     remarks += [f"left out, lest the record be too large: {what}" for what in dropped]
@@ -178,7 +180,7 @@ def _size(directory: Path) -> int:
     return sum(file.stat().st_size for file in directory.iterdir())
 
 
-def _metrics(fresh: Path, run_dir: Path, drawn: dict[str, Exhibit]) -> list[Shown]:
+def _metrics(fresh: Path, run_dir: Path, drawn: Drawn) -> list[Shown]:
     panels, _ = pictures.read_panels(run_dir)
     across = {curves.y_label for each in panels if each.of is None for curves in each.curves}
     shown = []
@@ -188,16 +190,14 @@ def _metrics(fresh: Path, run_dir: Path, drawn: dict[str, Exhibit]) -> list[Show
         for curves in each.curves:
             stems = map(pictures.slug, ("metrics", each.of or "across steps", curves.y_label))
             stem = "-".join(stems)
-            drawn[stem] = curves
+            drawn[stem] = curves, figures.HALF
             file = _draw(fresh, stem, curves, figures.HALF)
             caption = curves.caption or each.caption
             shown.append(Shown(curves.y_label, "metrics", caption, of=each.of, file=file))
     return shown
 
 
-def _exhibits(
-    fresh: Path, stored: Sequence[pictures.Stored], drawn: dict[str, Exhibit]
-) -> list[Shown]:
+def _exhibits(fresh: Path, stored: Sequence[pictures.Stored], drawn: Drawn) -> list[Shown]:
     shown = []
     for one in stored:
         same = [o for o in stored if (o.of, o.name) == (one.of, one.name)]
@@ -215,7 +215,7 @@ def _exhibits(
             shown.append(Shown(one.name, role, code=text, language=language, **common))
         else:
             pixelated = isinstance(exhibit, Images | Film)
-            drawn[one.path.stem] = exhibit
+            drawn[one.path.stem] = exhibit, look.WIDTH
             file = _draw(fresh, one.path.stem, exhibit, look.WIDTH)
             shown.append(Shown(one.name, role, file=file, pixelated=pixelated, **common))
     return shown
@@ -232,21 +232,16 @@ def _draw(fresh: Path, stem: str, exhibit: Any, width: float) -> str:
         target = 600 if exhibit.labels is not None else 1
         content, suffix = pixels.grid_png(exhibit, target), "png"
     else:
-        text = scrub_svg(drawing.svg(exhibit, width))
-        content, suffix = text.encode(), "svg"
-        if len(content) > LARGEST_SVG:
-            content, suffix = drawing.png(exhibit), "png"
+        content, suffix = scrub_svg(drawing.svg(exhibit, width, LARGEST_SVG)).encode(), "svg"
     write_whole(fresh / f"{stem}.{suffix}", content)
     return f"{stem}.{suffix}"
 
 
-def _within_budget(
-    fresh: Path, shown: list[Shown], drawn: Mapping[str, Exhibit]
-) -> tuple[list[Shown], list[str]]:
+def _within_budget(fresh: Path, shown: list[Shown], drawn: Drawn) -> tuple[list[Shown], list[str]]:
     """Leave out what says least, until the record is small enough, and say what it was.
 
     Moments along the way go first, then curves of metrics (the verdict has its own pictures);
-    then large drawings become pixels.
+    then the insides of large drawings become pixels, and at last whole drawings.
     """
     last = {(one.of, one.name): one for one in shown}
     spare = [one for one in shown if one.role == "view" and last[one.of, one.name] is not one]
@@ -265,15 +260,20 @@ def _within_budget(
             shown = [other for other in shown if other is not one]
             (fresh / str(one.file)).unlink()
             dropped.append(f"the curve of {one.title}")
-    large = sorted(fresh.glob("*.svg"), key=lambda file: -file.stat().st_size)
-    while large and _size(fresh) > BUDGET - ROOM:
-        file = large.pop(0)
-        content = drawing.png(drawn[file.stem])
-        if len(content) < file.stat().st_size:
-            pixels = file.with_suffix(".png")
-            write_whole(pixels, content)
-            file.unlink()
-            shown = [replace(o, file=pixels.name) if o.file == file.name else o for o in shown]
+    for suffix in (".svg", ".png"):
+        large = sorted(fresh.glob("*.svg"), key=lambda file: -file.stat().st_size)
+        while large and _size(fresh) > BUDGET - ROOM:
+            file = large.pop(0)
+            exhibit, width = drawn[file.stem]
+            if suffix == ".svg":
+                content = scrub_svg(drawing.svg(exhibit, width, 0)).encode()
+            else:
+                content = drawing.png(exhibit)
+            if len(content) < file.stat().st_size:
+                file.unlink()
+                smaller = file.with_suffix(suffix)
+                write_whole(smaller, content)
+                shown = [replace(o, file=smaller.name) if o.file == file.name else o for o in shown]
     return shown, dropped
 
 
