@@ -13,18 +13,19 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import synthetic
 from test_exhibit_json import every_kind
 
 from ecotour import events, record, wording
 from ecotour.demo import Verdict
-from ecotour.exhibits import Code, Exhibit, Film, Images, Table
+from ecotour.exhibits import Code, Exhibit, Film, Heatmap, Images, Paths, Table
 from ecotour.sinks import account, page, pictures
-from ecotour.sinks.figures import Picture
-from ecotour.sinks.pictures import Pictures, slug, spaced
+from ecotour.sinks.figures import LARGEST_SVG, Picture, picture
+from ecotour.sinks.pictures import Pictures, Stored, slug, spaced
 from ecotour.sinks.recorder import Recorder
-from ecotour.sinks.report import Report, write_report
+from ecotour.sinks.report import Report, render, write_report
 
 VOID = {"meta", "br", "img", "source", "link", "hr", "input", "path", "use", "rect"}
 
@@ -396,6 +397,35 @@ def test_the_order_is_the_demos_own(tmp_path: Path) -> None:
     shown, _ = read(run)
     judged = shown.text.partition("What the verdict stands on")[2]
     assert judged.index("zoo") < judged.index("middle") < judged.index("ant")
+
+
+@pytest.mark.parametrize(
+    ("exhibit", "wide"),
+    [
+        (Heatmap(np.eye(3, 6), ""), False),
+        (Heatmap(np.eye(3, 7), ""), True),
+        (Table(["a", "b"], [["one", 2]], ""), False),
+        (Table(["surface", "optimizer", "best rate", "steps to arrive", "gradients to arrive"],
+               [["rosenbrock", "momentum", 0.004642, 338, 338]], ""), True),
+        (Code("text", ""), True),
+    ],
+)  # fmt: skip
+def test_what_is_wide_takes_the_whole_width(exhibit: Exhibit, wide: bool) -> None:
+    shown = picture(Stored(Path("x.json"), None, "x", None, exhibit))
+    assert (shown.wide, shown.missing) == (wide, "")
+    made = page.make({}, [Stored(Path("x.json"), None, "x", None, exhibit)], [])
+    assert ('<div class="wide"><h3>x</h3>' in render(made)) == wide
+
+
+def test_a_large_drawing_stays_a_drawing_on_the_page() -> None:
+    x = np.linspace(-2, 2, 500)
+    heights = (1 - x[None]) ** 2 + 100 * (x[:, None] - x[None] ** 2) ** 2
+    valley = Paths(x, x, heights, {"a path": [[0, 0], [1, 1]]}, "A valley.")
+    for small in (False, True):
+        shown = picture(Stored(Path("x.json"), None, "x", None, valley), small=small)
+        assert shown.source == ""
+        assert len(shown.svg) < LARGEST_SVG
+        assert "a path" in shown.svg
 
 
 def test_moments_are_evenly_spaced() -> None:

@@ -7,21 +7,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ecotour import drawing, look, wording
-from ecotour.exhibits import Code, Exhibit, Film, Images, Table
+from ecotour.exhibits import Code, Exhibit, Film, Heatmap, Images, Table
 from ecotour.sinks.pictures import Stored
 
 HALF = 4.8
 """Inches of a drawing that takes half of the page's width."""
 SMALL = 3.4
 LARGEST_SVG = 250_000
-"""Characters; a bigger drawing goes onto the page as a PNG."""
+"""Characters; of a bigger drawing, what is long becomes pixels."""
+FEW_COLUMNS = 6
+"""Of a heat map that takes half of the page's width; with more it takes all of it."""
+FEW_CHARACTERS = 60
+"""Of the longest texts of a table's columns, side by side, that fit into half of the width."""
 
 
 @dataclass(frozen=True)
 class Picture:
     """One thing to look at: exactly one of ``svg``, ``source``, ``table`` and ``code`` is set, or
-    ``missing``, which says why there is nothing.
+    ``missing``, which says why there is nothing. One that is ``wide`` needs the page's whole width.
     """
 
     caption: str
@@ -35,6 +41,7 @@ class Picture:
     code: str | None = None
     files: str = ""
     missing: str = ""
+    wide: bool = False
 
 
 def picture(one: Stored, *, small: bool = False) -> Picture:
@@ -49,9 +56,13 @@ def picture(one: Stored, *, small: bool = False) -> Picture:
 def _picture(one: Stored, *, small: bool) -> Picture:
     exhibit, files = one.exhibit, one.path.stem
     if isinstance(exhibit, Table):
-        return Picture(exhibit.caption, table=_table(exhibit), files=files)
+        table = _table(exhibit)
+        lines = [table["columns"], *table["rows"]]
+        widths = [max(len(str(line[c])) for line in lines) for c in range(len(table["columns"]))]
+        wide = sum(widths) + 2 * len(widths) > FEW_CHARACTERS
+        return Picture(exhibit.caption, table=table, files=files, wide=wide)
     if isinstance(exhibit, Code):
-        return Picture(exhibit.caption, code=exhibit.text, files=files)
+        return Picture(exhibit.caption, code=exhibit.text, files=files, wide=True)
     if isinstance(exhibit, Images):
         return _pixels(exhibit, files, target=280 if small else 900)
     if isinstance(exhibit, Film):
@@ -62,12 +73,10 @@ def _picture(one: Stored, *, small: bool) -> Picture:
             pixelated=True,
             files=files,
         )
-    width = SMALL if small else look.WIDTH if one.of else HALF
-    drawn = svg_picture(exhibit, width)
-    if len(drawn.svg) > (LARGEST_SVG // 4 if small else LARGEST_SVG):
-        source = _inline("png", drawing.png(exhibit, width))
-        return Picture(exhibit.caption, source=source, files=files)
-    return Picture(exhibit.caption, svg=drawn.svg, files=files)
+    wide = isinstance(exhibit, Heatmap) and np.shape(exhibit.values)[-1] > FEW_COLUMNS
+    width = SMALL if small else look.WIDTH if one.of or wide else HALF
+    drawn = drawing.svg(exhibit, width, LARGEST_SVG // 4 if small else LARGEST_SVG)
+    return Picture(exhibit.caption, svg=drawn, files=files, wide=wide)
 
 
 def _table(exhibit: Table) -> dict[str, Any]:
@@ -85,8 +94,9 @@ def _pixels(exhibit: Images, files: str, target: int) -> Picture:
     width, height = pixels.grid(exhibit, target).size
     source = _inline("png", pixels.grid_png(exhibit, target))
     return Picture(
-        exhibit.caption, source=source, pixelated=True, width=width, height=height, files=files
-    )
+        exhibit.caption, source=source, pixelated=True, width=width, height=height, files=files,
+        wide=True,
+    )  # fmt: skip
 
 
 def svg_picture(exhibit: Exhibit, width: float) -> Picture:

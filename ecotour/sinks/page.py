@@ -11,7 +11,7 @@ from ecotour import look, wording
 from ecotour.exhibits import Code, Film, Images, Table
 from ecotour.metric_curves import Panels
 from ecotour.sinks import account
-from ecotour.sinks.figures import HALF, Picture, picture, svg_picture
+from ecotour.sinks.figures import HALF, SMALL, Picture, picture, svg_picture
 from ecotour.sinks.pictures import SHOWN, Stored, spaced
 
 
@@ -144,7 +144,9 @@ def _chosen(panels: Sequence[Panels]) -> list[Panels]:
 
 
 def _side_by_side(panels: Panels) -> list[Picture]:
-    width = look.WIDTH if len(panels.curves) == 1 else HALF
+    width = {1: look.WIDTH, 2: HALF}.get(len(panels.curves), SMALL)  # three in a row
+    if width == SMALL and any(len(curves.lines) > 1 for curves in panels.curves):
+        width = HALF  # a legend needs room
     return [svg_picture(curves, width) for curves in panels.curves]
 
 
