@@ -75,7 +75,10 @@ def _main(argv: list[str]) -> int:
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
-    """Parse a command line; ``arguments.rest`` is what only a demo can understand.
+    """Parse a command line.
+
+    ``arguments.words`` is the whole of it as it was given, ``arguments.rest`` what only a demo can
+    understand.
 
     Raises:
         UsageError: It cannot be understood.
@@ -95,7 +98,7 @@ def parse(argv: list[str]) -> argparse.Namespace:
         if rest[0].startswith("-"):
             raise UnknownNameError("flag", rest[0], flags)
         raise UsageError(f"unexpected {rest[0]!r}; see `ecotour {arguments.command} --help`")
-    arguments.rest = rest
+    arguments.words, arguments.rest = ["ecotour", *argv], rest
     return arguments
 
 

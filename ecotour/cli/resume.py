@@ -53,7 +53,7 @@ def main(arguments: argparse.Namespace) -> int:
                 directory,
                 stop,
                 began,
-                ["ecotour", *sys.argv[1:]],
+                arguments.words,
                 drive.Options(
                     arguments.quiet, arguments.strict, arguments.json, tuple(arguments.sinks)
                 ),

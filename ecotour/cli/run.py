@@ -52,7 +52,7 @@ def main(arguments: argparse.Namespace) -> int:
             plan,
             began=began,
             out=out,
-            command=["ecotour", *sys.argv[1:]],
+            command=arguments.words,
             options=drive.Options(
                 arguments.quiet, arguments.strict, arguments.json, tuple(arguments.sinks)
             ),
