@@ -6,12 +6,15 @@ import contextlib
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from ecotour import cli
 
@@ -29,6 +32,35 @@ def start(*arguments: object, **given: Any) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "ecotour", *map(str, arguments)]
     given = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True} | given
     return subprocess.Popen(command, **given)
+
+
+def bound_by_permissions() -> list[str]:
+    """What to put before a command so that permissions bind it, also where root runs the tests."""
+    if os.geteuid():
+        return []
+    if shutil.which("setpriv") is None:
+        pytest.skip(
+            "permissions do not bind root, and there is no setpriv (util-linux) to drop that"
+        )
+    dropped = "-dac_override,-dac_read_search"
+    words = ["setpriv", f"--bounding-set={dropped}", f"--inh-caps={dropped}"]
+    tried = subprocess.run([*words, "true"], capture_output=True, text=True, check=False)
+    if tried.returncode:
+        pytest.skip(f"permissions do not bind root here: {tried.stderr.strip()}")
+    return words
+
+
+@contextlib.contextmanager
+def read_only(*places: Path) -> Iterator[None]:
+    """Take the right to write from directories and all that is in them, and give it back after."""
+    entries = [entry for place in places for entry in (place, *place.rglob("*"))]
+    for entry in entries:
+        entry.chmod(entry.stat().st_mode & ~0o222)
+    try:
+        yield
+    finally:
+        for entry in entries:
+            entry.chmod(entry.stat().st_mode | 0o200)
 
 
 def record(out: Path) -> dict[str, Any]:

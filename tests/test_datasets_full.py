@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import runs
 
 from ecotour import datasets
 from ecotour.datasets import cache, full
@@ -37,7 +38,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     copy.mkdir(parents=True)
     (copy / "dataset_info.json").write_text("{}")
     random = np.random.default_rng(0)
-    for split, examples in (("train", 30), ("test", 10)):
+    for split, examples in (("train", 28), ("test", 10)):
         image = random.integers(0, 256, (examples, 28, 28, 1), np.uint8)
         label = random.integers(0, 10, examples)
         np.savez(copy / f"mnist-{split}.npz", image=image, label=label)
@@ -83,7 +84,7 @@ def test_it_is_decoded_once_and_quietly(place: Path, capfd: pytest.CaptureFixtur
 def test_four_first_runs_decode_once(place: Path) -> None:
     script = (
         "import sys, hashlib; from pathlib import Path; from ecotour.datasets import cache, full\n"
-        "full.CONTENT = {'train': cache.Content(30, sys.argv[2]),"
+        "full.CONTENT = {'train': cache.Content(28, sys.argv[2]),"
         " 'test': cache.Content(10, sys.argv[3])}\n"
         "data = full.read('train', Path(sys.argv[1]), prepare=True)\n"
         "print(hashlib.sha256(data.arrays['image'].tobytes()).hexdigest())"
@@ -126,6 +127,65 @@ def test_it_works_where_there_can_be_no_cache(place: Path, monkeypatch) -> None:
         assert len(said) == 1
         np.testing.assert_array_equal(dataset.arrays["image"], expected(place))
         assert decodings(place) == count
+
+
+DIGITS = """
+import dataclasses, ecotour, jax.numpy as jnp
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    pass
+
+def step(state, batch, key):
+    return state + batch["image"].sum(dtype=jnp.uint32), {{"ink": state}}
+
+@ecotour.hookimpl
+def ecotour_demo():
+    made = ecotour.Step(lambda key, batch: jnp.uint32(0), step, 7)
+    judge = lambda outcome: ecotour.Verdict(
+        [ecotour.Check.equals("ink", int(outcome.states["add"]), {ink})]
+    )
+    data = {{"train": ecotour.Digits(), "test": ecotour.Digits("test")}}
+    build = lambda config: ecotour.Program({{"add": made}}, judge, data, 4)
+    return ecotour.Demo("Adds up the ink of each digit once.", Config, build)
+"""
+RUN = """
+import sys
+from ecotour import cli
+from ecotour.datasets import cache, full
+full.CONTENT = {"train": cache.Content(28, sys.argv[1]), "test": cache.Content(10, sys.argv[2])}
+sys.exit(cli.main(sys.argv[3:]))
+"""
+
+
+@pytest.mark.parametrize("with_cache", [True, False], ids=["cache", "no cache"])
+def test_a_run_reads_a_copy_that_cannot_be_written(place: Path, with_cache: bool) -> None:
+    copy, cached = place / "data" / "mnist" / "3.0.1", place / "cache"
+    cached.mkdir()
+    (place / "digits.py").write_text(DIGITS.format(ink=int(expected(place).sum())))
+    sums = [full.CONTENT[split].sha256 for split in ("train", "test")]
+    words = ["run", str(place / "digits.py"), "--data", "tfds", "--data-dir", str(place / "data")]
+    before = runs.tree(copy)
+    with runs.read_only(place / "data", *[] if with_cache else [cached]):
+        for number in (1, 2):
+            done = subprocess.run(
+                [*runs.bound_by_permissions(), sys.executable, "-c", RUN, *sums, *words,
+                 "--strict", "--quiet", "--out", str(place / f"run-{number}")],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert done.returncode == 0, done.stderr
+            said = done.stderr.splitlines()
+            if with_cache:
+                assert said == []
+                assert decodings(place) == 1
+            else:  # one line on the data and one on compiled programs
+                assert [line.partition(" in ")[0] for line in said] == [
+                    "warning: compiled programs cannot be kept",
+                    "warning: no cache",
+                ]
+            record = runs.record(place / f"run-{number}")
+            assert record["datasets"]["train"]["source"] == "tfds"
+    assert runs.tree(copy) == before
 
 
 def test_the_cache_does_not_hide_what_became_of_the_copy(place: Path) -> None:

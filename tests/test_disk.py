@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -125,18 +126,38 @@ def test_a_read_only_disk_is_refused_early(
     assert f"cannot write to {small_disk / 'run'}: Read-only file system" in lines[0]
 
 
-def test_a_home_that_takes_nothing_costs_the_cache_and_no_more(tmp_path: Path) -> None:
-    given = runs.environment(HOME="/proc/no-home")  # where not even root can make a directory
+@pytest.mark.parametrize("home", ["missing", "read-only", "a file"])
+@pytest.mark.parametrize("cache", ["by default", "chosen"])
+def test_a_home_that_takes_nothing_costs_the_cache_and_no_more(
+    home: str, cache: str, tmp_path: Path
+) -> None:
+    place = Path("/proc/no-home")  # where not even root can make a directory
+    if home == "read-only":
+        place = tmp_path / "home"
+        place.mkdir()
+    elif home == "a file":
+        place = tmp_path / "home"
+        place.write_text("")
+    given = runs.environment(HOME=str(place))
     for name in ("ECOTOUR_CACHE_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR"):
         given.pop(name, None)
+    if cache == "chosen":
+        given["ECOTOUR_CACHE_DIR"] = str(tmp_path / "cache")
     out = tmp_path / "run"
-    process = runs.start(
-        "run", DEMO, *STEPS, "--out", out, env=given, cwd=tmp_path, stdout=subprocess.PIPE
-    )
-    stdout, said = process.communicate()
-    assert process.returncode == 0, said
-    assert stdout == ""
-    assert "compiled programs cannot be kept" in said
-    assert "ECOTOUR_CACHE_DIR" in said
-    assert "Traceback" not in said
-    assert [entry.name for entry in tmp_path.iterdir()] == ["run"]
+    with runs.read_only(*[place] * (home == "read-only")):
+        done = subprocess.run(
+            [*runs.bound_by_permissions(), sys.executable, "-m", "ecotour", "run", DEMO, *STEPS,
+             "--out", str(out)],
+            env=given, cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    lines = done.stderr.splitlines()
+    if cache == "chosen":
+        assert lines == []
+    else:
+        assert len(lines) == 1
+        assert lines[0].startswith("warning: compiled programs cannot be kept in ")
+        assert lines[0].endswith(": set ECOTOUR_CACHE_DIR")
+    assert runs.record(out)["status"] == "finished"
+    assert (out / "report.html").exists()
+    assert not place.is_dir() or list(place.iterdir()) == []
