@@ -36,7 +36,7 @@ from ecotour_optax import curvature, digits, discrete, private, quasi_newton, ra
 # %% [markdown]
 # ## The flags
 #
-# Each field is a flag, e.g. `--seeds 8`. The defaults take about a minute on two cores.
+# Each field is a flag, e.g. `--seeds 8`. The defaults take a minute or two on two cores.
 
 
 # %%
@@ -108,8 +108,9 @@ def notes() -> dict[str, str]:
 # %% [markdown]
 # ## The verdict
 #
-# The thresholds come from runs with many seeds: each lies well below the lowest value that was
-# seen, and far above what an untrained model reaches.
+# The thresholds come from whole runs with seeds 0 to 4: each lies well below the lowest value that
+# was seen, and far above what an untrained model reaches. That the two AdamW's are equal bit for
+# bit is asked of weights that have learned; weights that nobody trained would be equal as well.
 
 # %%
 WANTED_ACCURACY: Mapping[str, float] = {
@@ -170,10 +171,10 @@ def judge(outcome: ecotour.Outcome, config: Config) -> ecotour.Verdict:
     mean_worth = float(jax.vmap(discrete.exact)(packing.logits).mean())
     checks += [
         at_least("knapsack: mean worth, as a share of the best", mean_worth / discrete.BEST, 0.95),
-        at_least("knapsack: runs that find the best pack", (packed == discrete.BEST).mean(), 0.5),
+        at_least("knapsack: runs that find the best pack", (packed == discrete.BEST).mean(), 0.8),
         ecotour.Check.between("estimator: slope of log variance", facts["slope"], -1.1, -0.9),
         at_most("estimator: bias, in standard errors", facts["bias"], 3),
-        at_least("estimator: variance without baseline over with", facts["gain"], 1.5),
+        at_least("estimator: variance without baseline over with", facts["gain"], 5),
     ]
     shown |= discrete.exhibits(packing, tally)
     return ecotour.Verdict(checks, shown, _summary(results, price))

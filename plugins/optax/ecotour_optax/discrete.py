@@ -79,10 +79,14 @@ def exact(logits: jax.Array) -> jax.Array:
 # ## The first step: pack the knapsack
 #
 # 32 runs at once climb the estimated gradient with Adam. Optax minimises; to climb, negate.
+#
+# The steps are small, for whoever decides early decides on little evidence: six packs are worth
+# just one less than the best. In 300 steps of 0.1 a third of the runs end at the best pack, in 300
+# of 0.03 three quarters, in 900 of 0.01 nearly all.
 
 # %%
 RUNS, SAMPLES = 32, 64
-CLIMBER = optax.adam(0.03)
+CLIMBER = optax.adam(0.01)
 
 
 class Packing(NamedTuple):
@@ -125,7 +129,7 @@ def pack(packing: Packing, batch: Any, key: jax.Array) -> tuple[Packing, dict[st
 KNAPSACK = ecotour.Step(
     init_packing,
     pack,
-    steps=300,
+    steps=900,
     guides={"mean worth": (BEST, "the best pack"), "worth as decided": (BEST, "the best pack")},
     lower_is_better={"mean worth": False},
 )
