@@ -21,7 +21,7 @@ from PIL import Image
 import ecotour
 from ecotour import errors, events, exhibits, hookspecs, records
 from ecotour.cli import COMMANDS, make_parser
-from ecotour.records import keep
+from ecotour.records import keep, sources
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -294,8 +294,18 @@ def test_records_are_small_whole_and_without_a_trace_of_a_machine(path: Path) ->
             assert not re.search(r"/(home|Users|root|tmp|work)/", text), file
 
 
-def test_every_stop_has_a_page_and_no_record_is_of_anything_else() -> None:
+@pytest.mark.parametrize("path", RECORDS, ids=lambda path: path.name)
+def test_records_are_of_the_source_that_is_here(path: Path) -> None:
+    document = records.read(path).document
+    module = document["module"]
+    now = sources.fingerprints(sources.module_file(module), module)
+    changed = [n for n in {*now, *document["sources"]} if now.get(n) != document["sources"].get(n)]
+    mend = f"run `ecotour record {path.name}`"
+    assert not changed, f"{changed} changed since {path.name} was recorded: {mend}"
+
+
+def test_every_stop_has_a_page_and_a_record() -> None:
     projects = (ROOT / "plugins").glob("*/pyproject.toml")
     stops = {file.parent.name for file in projects if "ecotour.demos" in file.read_text()}
     assert stops == {page.stem for page in (DOCS / "tour").glob("*.md")} - {"index"}
-    assert stops >= {path.name for path in RECORDS}
+    assert stops == {path.name for path in RECORDS}
