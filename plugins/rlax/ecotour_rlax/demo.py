@@ -143,7 +143,7 @@ def make_step(agent: Agent, config: Config, network: hk.Transformed, init: Any) 
 
     @jax.jit
     def step(state: Learner, batch: None, key: jax.Array) -> tuple[Learner, dict[str, jax.Array]]:
-        chance = jax.random.uniform(key, (config.seeds, config.boards, catch.EPISODE, 2))
+        chance = catch.chance(key, config.seeds, config.boards, catch.EPISODE)
         state, greedy, acting = jax.vmap(one_seed)(state, chance)
         return state, measure(greedy, acting)
 

@@ -26,7 +26,7 @@ from ecotour_rlax.agents import Learner, Seed
 # %%
 def from_python(seed: Seed) -> Callable[[Learner, jax.Array], Learner]:
     """Return an update whose moves are asked for one by one. Each move is compiled, as is usual."""
-    move = jax.jit(lambda learner, key: seed.act(learner, chance(key, seed, 1)))
+    move = jax.jit(lambda learner, key: seed.act(learner, catch.chance(key, seed.boards, 1)))
     learn = jax.jit(lambda learner, pieces: seed.learn(learner, join(pieces)))
 
     def update(learner: Learner, key: jax.Array) -> Learner:
@@ -38,11 +38,6 @@ def from_python(seed: Seed) -> Callable[[Learner, jax.Array], Learner]:
         return updated
 
     return update
-
-
-def chance(key: jax.Array, seed: Seed, steps: int) -> jax.Array:
-    """Return what chance decides in ``steps`` steps on all boards of a seed."""
-    return jax.random.uniform(key, (seed.boards, steps, 2))
 
 
 def join(pieces: list[catch.Trajectory]) -> catch.Trajectory:
@@ -61,7 +56,8 @@ def fused(seed: Seed) -> Callable[[Learner, jax.Array], Learner]:
     """Return an update as one function: nine moves, then learning."""
 
     def update(learner: Learner, key: jax.Array) -> Learner:
-        return seed.learn(*seed.act(learner, chance(key, seed, catch.EPISODE)))
+        chance = catch.chance(key, seed.boards, catch.EPISODE)
+        return seed.learn(*seed.act(learner, chance))
 
     return update
 

@@ -56,7 +56,7 @@ def test_one_compile_and_the_same_bits_from_the_same_key(program, name):
 
 
 def test_seeds_are_strangers_to_each_other(program):
-    state = program.steps["ppo"].init(KEY, None)
+    state = jax.jit(program.steps["ppo"].init)(KEY, None)
     first = np.asarray(state.params["hidden"]["w"])
     assert len(np.unique(first.reshape(4, -1), axis=0)) == 4
 
@@ -88,7 +88,7 @@ def outcome(program: ecotour.Program, value: float, rate: float) -> ecotour.Outc
         "one_seed_fused": series(rate),
         "all_seeds_fused": series(rate),
     }
-    states = {"q_lambda": program.steps["q_lambda"].init(KEY, None)}
+    states = {"q_lambda": jax.jit(program.steps["q_lambda"].init)(KEY, None)}
     ledger = {name: {"steady_ms": {"p50": None, "p95": None}} for name in history}
     return ecotour.Outcome(states, history, {}, KEY, ledger)
 

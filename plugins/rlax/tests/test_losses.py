@@ -15,7 +15,7 @@ B, T, A = 3, 9, 3
 GAMMA = 0.9
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def experience() -> Experience:
     """Two halves of episodes on three boards; any numbers will do."""
     rng = np.random.default_rng(1)
@@ -39,7 +39,8 @@ def experience() -> Experience:
 
 
 def gradients(loss, e: Experience) -> Outputs:
-    return jax.device_get(jax.grad(lambda now: loss(e._replace(now=now)))(e.now))
+    slopes = jax.jit(jax.grad(lambda now, e: loss(e._replace(now=now))))
+    return jax.device_get(slopes(e.now, e))
 
 
 def in_float64(e: Experience):
@@ -138,7 +139,7 @@ def test_ppo_pays_nothing_beyond_its_clip(experience):
     """Where a ratio is past 1 ± 0.2 in the direction that pays, only the entropy still pulls."""
     logits, _, action, *_ = in_float64(experience)
     acted = np.asarray(experience.played.policy, np.float64)
-    advantage = np.asarray(improvement.advantages(experience))
+    advantage = np.asarray(jax.jit(improvement.advantages)(experience))
     b, t = np.meshgrid(np.arange(B), np.arange(T), indexing="ij")
     ratio = softmax(logits[:, :-1])[b, t, action] / acted[:, :-1][b, t, action]
     better = advantage > advantage.mean()
@@ -156,7 +157,7 @@ def test_vmpo_imitates_the_better_half(experience):
     """Without a price for divergence only the better half of the actions has a gradient."""
     free = experience._replace(duals=experience.duals | {"alpha": jnp.float32(-40.0)})
     got = gradients(improvement.vmpo, free).preferences[:, :-1]
-    advantage = np.asarray(improvement.advantages(experience))
+    advantage = np.asarray(jax.jit(improvement.advantages)(experience))
     better = advantage >= np.sort(advantage, axis=None)[-(B * T // 2)]
     np.testing.assert_array_equal(np.abs(got).max(axis=-1) > 1e-7, better)
 
@@ -168,13 +169,18 @@ def test_the_transforms_go_back_and_forth(pair):
 
 
 def test_popart_changes_the_units_and_not_what_is_said(experience):
-    network = agents.make_network(8)
-    params = network.init(jax.random.key(0), jnp.zeros((catch.ROWS, catch.COLUMNS)))
-    pictures = jax.random.uniform(jax.random.key(1), (5, catch.ROWS, catch.COLUMNS))
+    network, rng = agents.make_network(8), np.random.default_rng(0)
+
+    def normal(shape, scale):
+        return jnp.asarray(rng.normal(0, scale, shape), jnp.float32)
+
+    pictures = normal((5, catch.ROWS, catch.COLUMNS), 1.0)
+    shapes = jax.eval_shape(network.init, jax.random.key(0), pictures[0])
+    params = jax.tree.map(lambda leaf: normal(leaf.shape, 0.2), shapes)
     init, update = agents.popart(boards=4)
     before = init()
-    targets = 10_000.0 * jax.random.normal(jax.random.key(2), (4, catch.EPISODE))
-    head, after = update(
+    targets = normal((4, catch.EPISODE), 10_000.0)
+    head, after = jax.jit(update)(
         params["preferences"], before, targets, jnp.zeros(targets.shape, jnp.int32)
     )
     # the statistics: a step of 0.05 towards the batch's first two moments
@@ -185,6 +191,7 @@ def test_popart_changes_the_units_and_not_what_is_said(experience):
         after.scale, np.sqrt(after.second_moment - np.square(after.shift)), rtol=1e-5
     )
 
+    @jax.jit
     def said(params, statistics):
         values = jax.vmap(network.apply, (None, 0))(params, pictures).preferences
         return losses.popart_pair(statistics).apply_inv(values)
