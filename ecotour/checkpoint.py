@@ -69,6 +69,7 @@ class Store:
             for one in frozen.leaves
         ]
         document = dict(about) | {"of": of, "step": step, "leaves": leaves}
+        _hush_stragglers()
         try:
             self._write(of, step, frozen.arrays, document)
             return self._of(of) / f"{step:0{STEP_DIGITS}d}"
@@ -113,6 +114,7 @@ class Store:
             CheckpointError: It is damaged.
         """
         reason = ""
+        _hush_stragglers()
         with _quiet():
             try:
                 return self._restore(of, step)
@@ -195,6 +197,24 @@ def _quiet() -> Iterator[None]:
         sys.unraisablehook = hook
         for logger, level in zip(loggers, levels, strict=True):
             logger.setLevel(level)
+
+
+def _hush_stragglers() -> None:
+    """From now on, say nothing of reads and writes that end after another one has failed.
+
+    TensorStore has several in hand; those that are left report, in a thread of theirs and whenever
+    that may be, to an event loop that Orbax has closed.
+    """
+    before = sys.unraisablehook
+    if getattr(before, "hushes_stragglers", False):
+        return
+
+    def hook(told: sys.UnraisableHookArgs) -> None:
+        if str(told.exc_value) != "Event loop is closed":
+            before(told)
+
+    hook.hushes_stragglers = True  # type: ignore[attr-defined]
+    sys.unraisablehook = hook
 
 
 def size_of(count: int) -> str:
