@@ -70,7 +70,7 @@ class Step:
         guides: For a metric's name, ``(height, legend)`` of a reference line in its curve, such
             as the loss at equilibrium.
         lower_is_better: For a metric's name, whether its best value is the lowest (the default
-            is that there is no best).
+            is that there is no best). The record and the report name the best one that is finite.
         compiled: ``True`` for a pure step, which the runner compiles ahead of time. ``False`` for
             one that measures or breaks something in plain Python: it is called as it is, once a
             step, its state may be anything, and it may take its time.

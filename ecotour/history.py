@@ -63,6 +63,18 @@ class History:
             for name, column in self._columns.items()
         }
 
+    def best(self, name: str, *, lower: bool) -> tuple[int, float] | None:
+        """Step and value of the lowest, or highest, report of a metric that is finite; the first
+        of equal ones. ``None`` where there is none.
+        """
+        values = np.array(self._columns.get(name, ()), dtype=np.float64)
+        finite = np.flatnonzero(np.isfinite(values))
+        if not len(finite):
+            return None
+        found = values[finite] if lower else -values[finite]
+        place = int(finite[np.argmin(found)])
+        return self._steps[place], float(values[place])
+
     def nonfinite_since(self) -> Iterator[tuple[str, int]]:
         """Each metric that was not finite at some report, with the step of the first one."""
         for name, column in self._columns.items():

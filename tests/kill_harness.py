@@ -107,6 +107,7 @@ def essence(out: Path) -> dict[str, Any]:
         "checks": record["checks"],
         "exhibits": exhibits,
         "metrics": record["metrics"],
+        "best": record["best"],
     }
 
 

@@ -30,7 +30,7 @@ def test_the_harness_sees_a_difference(tmp_path: Path) -> None:
     (out / "checkpoints" / "a" / "0000000002" / "about").mkdir(parents=True)
     (out / "checkpoints" / "a" / "0000000002" / "about" / "metadata").write_text('{"leaves": [1]}')
     (out / "run.json").write_text(
-        json.dumps({"status": "finished", "error": None, "checks": [], "metrics": {}})
+        json.dumps({"status": "finished", "error": None, "checks": [], "metrics": {}, "best": {}})
     )
     row = {"step": 1, "of": "a", "loss": 0.1, "elapsed_s": 1.0}
     (out / "metrics.jsonl").write_text(json.dumps(row) + "\n")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import os
 import re
 import shlex
@@ -21,6 +23,7 @@ from test_exhibit_json import every_kind
 from ecotour import events, record, wording
 from ecotour.demo import Verdict
 from ecotour.exhibits import Code, Exhibit, Film, Heatmap, Images, Paths, Table
+from ecotour.history import History
 from ecotour.sinks import account, page, pictures
 from ecotour.sinks.figures import LARGEST_SVG, Picture, picture
 from ecotour.sinks.pictures import Pictures, Stored, slug, spaced
@@ -313,6 +316,42 @@ def test_names_that_differ_only_in_signs_get_two_files(tmp_path: Path) -> None:
     }  # fmt: skip
     assert all(one.path.parent == tmp_path / "exhibits" for one in stored)
     assert all(len(one.path.name) < 120 for one in stored)
+
+
+def test_what_is_not_finite_is_never_the_best(tmp_path: Path) -> None:
+    directory = record.RunDirectory.claim(tmp_path / "run", "gan")
+    recorder = start(directory)
+    lower = {"loss": True, "score": False, "never": True, "absent": True}
+    (started, *_) = synthetic.run(5)
+    assert isinstance(started, events.Started)
+    step = dataclasses.replace(started.program.steps["update"], lower_is_better=lower)
+    program = dataclasses.replace(started.program, steps={"update": step})
+    recorder(events.Started(started.plan, program, {"update": 5}))
+    recorder(events.StepBegun("update", 0, 5, 0.1))
+    inf, nan = math.inf, math.nan
+    for at, (loss, score) in enumerate([(3, 1), (-inf, 2), (2, inf), (nan, nan), (2, 0)], start=1):
+        metrics = {"loss": loss, "score": score, "never": nan, "unjudged": 1.0}
+        recorder(events.Reported("update", at, 5, metrics, 0.1, None))
+    best = {"loss": {"value": 2, "step": 3}, "score": {"value": 2, "step": 2}}
+    assert recorder.record["best"] == {"update": best}
+    history = record_rows(directory.path)
+    assert history.best("loss", lower=True) == (3, 2.0)
+    assert history.best("score", lower=False) == (2, 2.0)
+    assert history.best("never", lower=True) is None
+    write_report(directory.path, recorder.record)
+    shown, text = read(directory.path)
+    assert "loss 2 3" in shown.text
+    (curve,) = re.findall(r'<svg[^>]*aria-label="score of update".*?</svg>', text, re.DOTALL)
+    lines = re.findall(r'<path d="(M[^"]*)" clip-path[^>]*stroke: var\(--series-0\)', curve)
+    assert lines[0].count("M") == 2, "a line, a gap, and the value after it"
+    recorder.close()
+    directory.release()
+
+
+def record_rows(run: Path) -> History:
+    from ecotour.metric_rows import read_history
+
+    return read_history(run)[0]["update"]
 
 
 def test_one_bad_exhibit_costs_itself_alone(

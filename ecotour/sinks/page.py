@@ -52,6 +52,7 @@ class Page:
     curves: Sequence[tuple[Panels, Sequence[Picture]]]
     series: Sequence[Series]
     judged: Sequence[tuple[str, Picture]]
+    best: Sequence[tuple[str, str, str, str]]
     ledger: Sequence[Account]
     costs: Sequence[Mapping[str, str]]
     command: str
@@ -98,6 +99,7 @@ def make(
         curves=[(each, _side_by_side(each)) for each in _chosen(panels)],
         series=_series(stored),
         judged=[(one.name, picture(one)) for one in stored if one.step is None],
+        best=_best(record),
         ledger=_ledger(record),
         costs=_costs(record),
         command=repeat_command(record),
@@ -164,6 +166,15 @@ def _series(stored: Sequence[Stored]) -> list[Series]:
             earlier = [(e.step or 0, picture(e, small=True)) for e in spaced(items, most)[:-1]]
         made.append(Series(of, name, last.step or 0, picture(last), earlier))
     return made
+
+
+def _best(record: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
+    """Named step, metric, best value, and the step at which it was reported."""
+    return [
+        (of, name, wording.number(found.get("value")), wording.number(found.get("step")))
+        for of, metrics in (record.get("best") or {}).items()
+        for name, found in metrics.items()
+    ]
 
 
 def _nonfinite(record: Mapping[str, Any]) -> list[str]:

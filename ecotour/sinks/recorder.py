@@ -12,7 +12,8 @@ from typing import Any
 
 from ecotour import events
 from ecotour.errors import RecordError
-from ecotour.metric_rows import Rows, order_rows
+from ecotour.history import History
+from ecotour.metric_rows import Rows, order_rows, read_history
 from ecotour.plan import Plan
 from ecotour.record import SCHEMA, RunDirectory, nonfinite, to_json
 
@@ -55,6 +56,7 @@ class Recorder:
         self.directory, self._warn = directory, warn
         self._rows = Rows(directory.path / "metrics.jsonl")
         self._written = 0.0
+        self._lower_is_better: dict[str, Mapping[str, bool]] = {}
         self._troubles: dict[str, str] = {}
         self.record: dict[str, Any] = _blank(command) | _asked(plan) | dict(earlier or {})
         part = {
@@ -84,6 +86,7 @@ class Recorder:
         record = self.record
         match event:
             case events.Started(plan, program, totals):
+                self._lower_is_better = {n: s.lower_is_better for n, s in program.steps.items()}
                 record |= {
                     "steps": max(totals.values(), default=0),
                     "totals": dict(totals),
@@ -105,6 +108,7 @@ class Recorder:
                 record["data"] = described.get("train") or next(iter(described.values()), None)
             case events.StepBegun(of, done, _, _, _, _):
                 record["progress"][of] = done
+                self._look_back(of, done)
             case events.Compiled(of, costs) | events.StepEnded(of, _, costs):
                 record["ledger"].setdefault("steps", {})[of] = dict(costs)
                 self.write()
@@ -156,6 +160,7 @@ class Recorder:
         record = self.record
         record["progress"][of] = step
         record["metrics"][of] = dict(metrics)
+        self._keep_best(of, step, metrics)
         row: dict[str, Any] = {"step": step, "of": of, **metrics, "elapsed_s": elapsed_s}
         strange = {n: str(value) for n, value in metrics.items() if not math.isfinite(value)}
         if strange:
@@ -165,6 +170,25 @@ class Recorder:
         self._attempt("metrics.jsonl", lambda: self._rows.append(row))
         if time.monotonic() - self._written > WRITE_SECONDS:
             self.write()
+
+    def _keep_best(self, of: str, step: int, metrics: Mapping[str, float]) -> None:
+        """Note a value that is better than those before it. What is not finite is no value."""
+        best = self.record["best"].setdefault(of, {})
+        for name, lower in self._lower_is_better.get(of, {}).items():
+            value, known = metrics.get(name, math.nan), best.get(name)
+            if math.isfinite(value) and (
+                known is None or (value < known["value"] if lower else value > known["value"])
+            ):
+                best[name] = {"value": value, "step": step}
+
+    def _look_back(self, of: str, done: int) -> None:
+        """Find the best values of the rows that a resumed run goes on from."""
+        self.record["best"].pop(of, None)
+        if done and self._lower_is_better.get(of):
+            history = read_history(self.directory.path)[0].get(of, History())
+            for name, lower in self._lower_is_better[of].items():
+                if found := history.best(name, lower=lower):
+                    self._keep_best(of, found[0], {name: found[1]})
 
     def _finish_rows(self) -> None:
         self._rows.sync()
@@ -199,6 +223,7 @@ def _blank(command: list[str]) -> dict[str, Any]:
         "ledger": {"steps": {}},
         "progress": {},
         "metrics": {},
+        "best": {},
         "data": None,
         "nonfinite": [],
         "nonfinite_since": {},

@@ -88,7 +88,10 @@ def build(config: Config) -> ecotour.Program:
     info = ecotour.DataInfo("line", "synthetic", "train", 64)
     data = ecotour.Dataset(info, {"x": x, "y": 3 * x + float(config.shifted)})
     return ecotour.Program(
-        {"first": ecotour.Step(init, step, 40, view=view), "second": ecotour.Step(init, step, 30)},
+        {
+            "first": ecotour.Step(init, step, 40, view=view, lower_is_better={"loss": True}),
+            "second": ecotour.Step(init, step, 30, lower_is_better={"count": False}),
+        },
         judge,
         {"train": data},
         batch_size=8,
