@@ -47,13 +47,13 @@ class CompiledDriver:
             number, state = carry
             batch = feed.batch(arrays, order, number) if feed else None
             state, metrics = step(state, batch, jax.random.fold_in(key, number))
-            return (number + 1, state), metrics
+            stages.check_metrics(metrics, self.name)
+            return (number + 1, stages.check_state(state, self.name)), metrics
 
         self.program, shapes, made = stages.compile_step(
             driven, self.carry, self.arrays, self.order, self.key
         )
-        (_, state_shapes), metric_shapes = shapes
-        stages.check_metrics(metric_shapes, self.name)
+        (_, state_shapes), _ = shapes
         self.stale = stages.differences(self.state, state_shapes)
         made["compiles"] = costs["compiles"] + 1
         for part in ("trace_s", "lower_s", "compile_s"):

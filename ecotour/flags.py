@@ -33,6 +33,11 @@ class Flag:
     help: str
     bounds: Mapping[str, float]
 
+    @property
+    def bounds_in_words(self) -> list[str]:
+        """Such as ``at least 1``, each bound by itself."""
+        return [f"{_WORDS[name]} {bound:g}" for name, bound in self.bounds.items()]
+
 
 def describe(config: type) -> list[Flag]:
     """The flags of a demo's configuration, in the order of its fields.

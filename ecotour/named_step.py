@@ -144,11 +144,15 @@ def _begin(
         except CheckpointError as error:
             run.history[name] = History()
             return 0, state, f"{name} starts anew: {error}"
+
+    def init(key: jax.Array, batch: Any) -> State:
+        return stages.check_state(step.init(key, batch), name)
+
     if done:  # the shapes are all that is needed of the state before step 1
-        shapes = jax.eval_shape(step.init, keys["init"], batch)
+        shapes = jax.eval_shape(init, keys["init"], batch)
         return done, run.resume.restore(name, shapes), ""
     # copied, since a buffer that stands in the state twice could not be donated
-    return 0, jax.tree.map(jnp.copy, stages.run_once(step.init, keys["init"], batch)), ""
+    return 0, jax.tree.map(jnp.copy, stages.run_once(init, keys["init"], batch)), ""
 
 
 def _report(reported: events.Reported, run: Progress) -> Iterator[events.Event]:

@@ -93,6 +93,24 @@ def differences(before: Any, after: Any, what: str = "state") -> list[str]:
     return found
 
 
+def check_state(state: Any, of: str) -> Any:
+    """Return the state of a compiled step; refuse one that holds anything but arrays.
+
+    Raises:
+        ContractError: Naming the leaf and what it is.
+    """
+    for path, leaf in jax.tree_util.tree_flatten_with_path(state)[0]:
+        try:
+            jax.typeof(leaf)
+        except TypeError:
+            found = "function" if callable(leaf) else f"value of type {type(leaf).__name__}"
+            raise ContractError(
+                f"the state of step {of!r} holds a {found} at {_path('state', path)}: keep what is "
+                "no array out of it, in build"
+            ) from None
+    return state
+
+
 def check_metrics(metrics: Any, of: str) -> None:
     """Refuse whatever is not a mapping of names to scalars.
 

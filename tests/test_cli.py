@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -121,11 +122,21 @@ def test_a_failed_run_is_one_line_and_exit_1(file_demo: str, mishap: str, said: 
     done = ecotour("run", file_demo, "--mishap", mishap, "--json", "--quiet")
     assert done.returncode == 1
     assert said in done.stderr
+    assert done.stderr.rstrip().endswith("`ecotour --debug …` shows where")
     assert "Traceback" not in done.stderr
     assert strict(done.stdout)["status"] == "failed"
     if mishap == "judge":
         traced = ecotour("run", file_demo, "--mishap", mishap, "--debug")
         assert "Traceback" in traced.stderr
+
+
+def test_help_after_a_demos_name_has_the_demos_own_flags(workdir: Path, file_demo: str) -> None:
+    done = ecotour("run", file_demo, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "--seed N" in done.stdout
+    assert re.search(r"--goal int\n +what to reach \(default: 3, at least 1\)", done.stdout)
+    assert "--goal" not in ecotour("run", "--help").stdout
+    assert [path.name for path in workdir.iterdir()] == ["counting.py"]
 
 
 def test_a_number_that_is_none_is_null_and_named(file_demo: str) -> None:

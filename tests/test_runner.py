@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from typing import Any
 
 import jax
@@ -181,6 +182,7 @@ def test_a_state_that_grows_at_every_step_is_refused_with_the_leaf() -> None:
         (lambda: {"grad": jnp.zeros(3)}, r"metric 'grad' of step 's' has shape \(3,\) at step 1"),
         (lambda: jnp.float32(1), "as metrics at step 1: return a dict"),
         (lambda: {"step": jnp.float32(1)}, "'step' is taken"),
+        (lambda: {"word": "loss"}, "metric 'word' of step 's' is a str at step 1"),
     ],
 )
 @pytest.mark.parametrize("compiled", [True, False])
@@ -192,6 +194,26 @@ def test_what_is_no_scalar_is_refused_at_step_1(metrics: Any, said: str, compile
         s=Step(lambda key, batch: jnp.float32(0), step, 4, compiled=compiled)
     )
     with pytest.raises(ContractError, match=said):
+        carry_out(program, programs.plan(4))
+
+
+@pytest.mark.parametrize(
+    ("leaf", "said"), [(jnp.tanh, "a function"), ("tanh", "a value of type str")]
+)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_state_with_more_than_arrays_is_refused_with_the_leaf(
+    leaf: Any, said: str, when: str
+) -> None:
+    def model(leaf: Any) -> dict[str, Any]:
+        return {"weight": jnp.float32(0), "activation": leaf}
+
+    def step(state: Any, batch: Any, key: jax.Array) -> Any:
+        return model(leaf), {"loss": jnp.float32(0)}
+
+    first = model(leaf if when == "before" else jnp.float32(0))
+    program = programs.without_data(s=Step(lambda key, batch: first, step, 4))
+    place = re.escape("state['activation']")
+    with pytest.raises(ContractError, match=f"of step 's' holds {said} at {place}"):
         carry_out(program, programs.plan(4))
 
 

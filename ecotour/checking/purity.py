@@ -38,6 +38,13 @@ stage(
     "jax.lax.cond or jax.lax.scan where Python's if and for would need numbers",
 )
 stage(
+    "state-leaf",
+    "The state holds something that is no array",
+    "A model of Equinox or Flax NNX has functions and settings among its leaves",
+    "Split it, keep the arrays in the state, and close over the rest in build: eqx.partition, "
+    "nnx.split; a step whose state must be anything else is ecotour.Step(…, compiled=False)",
+)
+stage(
     "metrics",
     "The metrics are not a dict of scalars by name",
     "A curve needs one number a step",

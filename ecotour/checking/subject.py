@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +24,11 @@ STEPS = 4
 EAGER_STEPS = 2
 SMALL_BATCH = 8
 Value = TypeVar("Value")
+
+_NO_ARRAY = re.compile(
+    r"a value of type .+ at output component (?P<at>\S+), which is not a valid JAX type"
+)
+"""What a `jax.jit` of the demo's own says before we can look at what its function returned."""
 
 
 class Subject:
@@ -180,8 +186,8 @@ class Subject:
     def _tagged(self, name: str, step: Step) -> Step:
         return dataclasses.replace(
             step,
-            init=self._guard("init-fails", name, step.init),
-            step=self._guard("step-fails", name, step.step),
+            init=self._guard("init-fails", name, _init(name, step)),
+            step=self._guard("step-fails", name, _update(name, step)),
             view=step.view and self._view(name, step.view),
             steps=STEPS if step.compiled else min(EAGER_STEPS, step.steps),
         )
@@ -219,6 +225,9 @@ class Subject:
             return error
         if self.watch.reached:
             return Fault("offline", f"{_said(error)}; it asked for {self.watch.reached[0]}", of)
+        if id in ("init-fails", "step-fails") and (found := _NO_ARRAY.search(str(error))):
+            in_metrics = id == "step-fails" and found["at"].startswith("[1]")
+            return Fault("metrics" if in_metrics else "state-leaf", found[0], of)
         return Fault(id, _said(error) + self._where(error), of)
 
     def _where(self, error: BaseException) -> str:
@@ -268,6 +277,37 @@ def shapes_of(program: Program) -> dict[str, tuple[Any, Any]]:
     return found
 
 
+def _init(name: str, step: Step) -> Callable[..., Any]:
+    """``init``, which raises a `Fault` where the state is none that can be compiled for."""
+    return lambda *arguments: _state(step.init(*arguments), name, step)
+
+
+def _update(name: str, step: Step) -> Callable[..., Any]:
+    """The step, which raises a `Fault` where state or metrics are none of a compiled step."""
+    from ecotour import stages
+
+    def update(*arguments: Any) -> Any:
+        made = step.step(*arguments)
+        if step.compiled and isinstance(made, tuple) and len(made) == 2:
+            _state(made[0], name, step)
+            try:
+                stages.check_metrics(made[1], name)
+            except ContractError as error:
+                raise Fault("metrics", str(error), name) from error
+        return made
+
+    return update
+
+
+def _state(state: Any, name: str, step: Step) -> Any:
+    from ecotour import stages
+
+    try:
+        return stages.check_state(state, name) if step.compiled else state
+    except ContractError as error:
+        raise Fault("state-leaf", str(error), name) from error
+
+
 def _kind(value: Any) -> str:
     return f"{type(value).__name__}, not ecotour.Program"
 
@@ -276,4 +316,4 @@ def _said(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return f"it called sys.exit({error.code!r})"
     text = (str(error).strip().splitlines() or ["no message"])[0]
-    return f"{type(error).__name__}: {text}"
+    return f"{type(error).__name__}: {text.rstrip('.')}"

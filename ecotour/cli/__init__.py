@@ -11,10 +11,10 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from ecotour import __version__
-from ecotour.errors import EcotourError, UnknownNameError, UsageError
+from ecotour.errors import EcotourError, PluginError, UnknownNameError, UsageError
 
 COMMANDS = {
     "list": "every demo: name, distribution, version, status",
@@ -29,6 +29,17 @@ COMMANDS = {
     "export": "a run, or a recorded demo, as a Markdown page or a notebook",
     "doctor": "versions, devices, caches; what is missing and how to get it",
 }
+
+
+class _DemoHelp(argparse.Action):
+    """``--help`` after a demo's name is answered once the demo is loaded, with its flags."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: Any, *_: Any) -> None:
+        """Leave the help to `ecotour.cli.run` where a demo was named before."""
+        if not namespace.demo:
+            parser.print_help()
+            parser.exit()
+        namespace.help = True
 
 
 class _Parser(argparse.ArgumentParser):
@@ -119,7 +130,11 @@ def make_parser(*, sinks: bool = False) -> tuple[_Parser, argparse._SubParsersAc
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     made = {
         name: commands.add_parser(
-            name, help=help, description=help[0].upper() + help[1:] + ".", allow_abbrev=False
+            name,
+            help=help,
+            description=help[0].upper() + help[1:] + ".",
+            allow_abbrev=False,
+            add_help=name != "run",
         )
         for name, help in COMMANDS.items()
     }
@@ -176,6 +191,10 @@ def _add_sink_flags(command: argparse.ArgumentParser) -> None:
 
 
 def _add_run_flags(run: argparse.ArgumentParser) -> None:
+    run.add_argument(
+        "-h", "--help", action=_DemoHelp, nargs=0, default=False,
+        help="show this help and exit; after a demo's name, with the demo's own flags",
+    )  # fmt: skip
     run.add_argument(
         "--steps", type=_steps, metavar="N", help="of each named step; by default the demo decides"
     )
@@ -286,6 +305,10 @@ def _whole(text: str, low: int, high: int) -> int:
 
 def _refuse(error: EcotourError, as_json: bool) -> int:
     message = " ".join(str(error).split())
+    # an exception that is none of ours was raised in a demo, and its own words rarely say where
+    where = error.__cause__ is not None and not isinstance(error.__cause__, EcotourError)
+    if where and isinstance(error, PluginError):
+        message = f"{message.rstrip('.')}; `ecotour --debug …` shows where"
     print(f"ecotour: {message}", file=sys.stderr)
     if as_json and not getattr(error, "shown_as_json", False):
         import json

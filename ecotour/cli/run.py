@@ -23,9 +23,10 @@ def main(arguments: argparse.Namespace) -> int:
     began = ledger.process_start()
     with process.stdout_for_json(arguments.json) as stdout:
         out = None if arguments.out is None else Path(arguments.out)
-        record.check(out, Path(arguments.demo).stem)
+        if not arguments.help:
+            record.check(out, Path(arguments.demo).stem)
         entry, demo = load(arguments.demo, arguments.disable, arguments.provider)
-        if "--help" in arguments.rest or "-h" in arguments.rest:
+        if arguments.help:
             print(help_text(arguments.demo, demo), file=stdout)
             return 0
         _, commands = make_parser(sinks=True)
@@ -116,8 +117,9 @@ def help_text(name: str, demo: Demo) -> str:
         default = flag.default
         if isinstance(default, tuple):
             default = shlex.join(map(str, default))
+        facts = ", ".join([f"default: {default}", *flag.bounds_in_words])
         lines.append(f"  {flag.name} {flag.kind}")
-        lines.append(f"                        {flag.help} (default: {default})")
+        lines.append(f"                        {flag.help} ({facts})")
     return "\n".join(lines)
 
 
