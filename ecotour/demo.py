@@ -37,10 +37,11 @@ class Init(Protocol):
 
 
 class Update(Protocol):
-    """``step(state, batch, key) -> (state, metrics)``: pure, jitted by the demo.
+    """``step(state, batch, key) -> (state, metrics)``: pure; metrics are scalars by name.
 
-    ``key`` is the run's key with the step's number folded in, so no two steps share one. The state
-    that went in is donated: it is gone afterwards.
+    The runner compiles it, whether or not the demo has put `jax.jit` around it. ``key`` is the
+    run's key with the step's number folded in, so no two steps share one. The state that went in
+    is *donated*: its memory is used for the new one, and it is gone afterwards.
     """
 
     def __call__(  # noqa: D102

@@ -129,9 +129,12 @@ def _outcome(record: Record) -> list[str]:
     parts = [_line(document.get("summary") or "")]
     if document.get("checks"):
         rows = [
-            (one["name"], wording.number(one["value"]), one["want"], wording.number(one["passed"]))
+            (
+                one["name"], wording.number(one["value"]), wording.wanted(one),
+                wording.number(one["passed"]),
+            )
             for one in document["checks"]
-        ]
+        ]  # fmt: skip
         parts.append(_table(("check", "measured", "wanted", "passed"), rows))
     found = account.parts(document.get("ledger") or {})
     total = sum(part.seconds for part in found)

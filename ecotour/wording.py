@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 UNKNOWN = "unknown"
@@ -32,6 +33,14 @@ def number(value: Any) -> str:
     if abs(as_float) >= 1000:
         return f"{as_float:,.1f}"
     return f"{as_float:.4g}"
+
+
+def wanted(check: Mapping[str, Any]) -> str:
+    """What a check of a record wanted; of a truth value in the words that `number` has for it."""
+    want = str(check.get("want"))
+    if isinstance(check.get("value"), bool):
+        return {"== 1": "== yes", "== 0": "== no"}.get(want, want)
+    return want
 
 
 def duration(seconds: float | None) -> str:

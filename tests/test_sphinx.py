@@ -16,6 +16,7 @@ from ecotour.records import KIND, SCHEMA
 from ecotour.sphinx import style
 
 CHECK = {"name": "a <b> check", "value": 0.5, "want": "<= 1", "passed": True}
+TRUTH = {"name": "a truth", "value": True, "want": "== 1", "passed": True}
 SVG = '<svg viewBox="0 0 2 1" role="img" aria-label="c"><path style="stroke: var(--ink)"/></svg>'
 
 
@@ -40,13 +41,15 @@ def make_record(directory: Path, module: str = "ecotour_gan.demo", **changes: ob
         "schema": SCHEMA, "kind": KIND, "demo": "gan", "module": module, "about": "It draws <x>",
         "teaches": "Much.", "summary": "It went & went.", "recorded": "2026-01-02",
         "distribution": "ecotour-gan 0.1.0", "seed": 3, "command": "ecotour run gan --seed 3",
-        "checks": [CHECK], "exhibits": exhibits, "notes": {"convolutions": "fast"},
+        "checks": [CHECK, TRUTH], "exhibits": exhibits, "notes": {"convolutions": "fast"},
         "datasets": {"train": {"description": "mnist train, embedded subset"}},
         "environment": {"jax": "9.9", "devices": ["cpu:0"]},
         "flags": [{"name": "--batch-size", "kind": "int", "default": 64, "help": "images",
                    "bounds": {"at_least": 1}}],
-        "ledger": {"import_s": 1.0, "total_s": 4.0,
-                   "steps": {"update": {"compile_s": 2.0, "steady_ms": {"p50": 5.0, "p95": 6.0}}}},
+        "ledger": {"import_s": 1.0, "total_s": 4.0, "steps": {
+            "update": {"compile_s": 2.0, "cache_hit": True, "compiles": 3, "measured": 9,
+                       "steady_ms": {"p50": 5.0, "p95": 6.0}},
+            "plain": {"compile_s": None, "compiles": 0, "first_s": 4.0, "measured": 0}}},
     }  # fmt: skip
     (directory / "record.json").write_text(json.dumps(document | changes))
     (directory / "metrics.jsonl").write_text('{"step": 1, "of": "update", "loss": 1.0}\n')
@@ -102,6 +105,7 @@ def test_a_strangers_site_shows_source_and_run(site: Path) -> None:
         "It draws <x>", "It went & went.", "a <b> check", "<us>", "1,234.5",
         "mnist train, embedded subset", "9.9", "2026-01-02", "ecotour run gan --seed 3",
         "--batch-size int", "at least 1", "convolutions", "After step 2,000: Late.",
+        "yes == yes", "2 s, from the cache, 3 times", "plain – 4 s – – 0",
     ):  # fmt: skip
         assert wanted in words, wanted
     assert "<a>%%%b" in words.replace(" ", "")  # coloured, word for word

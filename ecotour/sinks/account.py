@@ -13,7 +13,7 @@ _SENTENCES = {
     "trace": "Running the Python of the step once with abstract values, to get a jaxpr.",
     "lower": "Turning the jaxpr into StableHLO, the program that XLA takes.",
     "compile": "XLA making machine code of it, or fetching it from the compilation cache.",
-    "first": "The first execution of each compiled step, which also pays for its warm-up.",
+    "first": "The first execution of each named step, which also pays for its warm-up.",
     "steady": "All further steps: the work itself.",
     "views": "Computing what is shown along the way.",
     "judging": "Measuring the result for the verdict.",

@@ -90,7 +90,7 @@ def make(
         checks=[
             {
                 "name": check.get("name"),
-                "want": check.get("want"),
+                "want": wording.wanted(check),
                 "shown": wording.number(check.get("value")),
                 "passed": bool(check.get("passed")),
             }

@@ -82,7 +82,7 @@ def _checks(checks: Any, ascii_only: bool) -> Table:
         table.add_row(
             Text(one_line(str(check.get("name")))),
             Text(wording.number(check.get("value"))),
-            Text(str(check.get("want"))),
+            Text(wording.wanted(check)),
             Text(word, "green" if passed else "bold red"),
         )
     return table

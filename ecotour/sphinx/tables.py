@@ -46,7 +46,8 @@ def verdict(document: Mapping[str, Any]) -> Iterator[nodes.Node]:
     if checks:
         rows = [
             (
-                one["name"], wording.number(one["value"]), one["want"],
+                one["name"], wording.number(one["value"]),
+                nodes.inline("", wording.wanted(one), classes=["ecotour-label"]),
                 _mark("yes" if one["passed"] else "no", "good" if one["passed"] else "bad"),
             )
             for one in checks
@@ -113,12 +114,20 @@ def provenance(document: Mapping[str, Any]) -> Iterator[nodes.Node]:
 
 def _costs(of: str, one: Mapping[str, Any]) -> tuple[str, ...]:
     steady = one.get("steady_ms") or {}
+    times = one.get("compiles") or 1
+    compiled = [
+        wording.duration(one.get("compile_s")),
+        *(["from the cache"] if one.get("cache_hit") else []),
+        *([f"{times} times"] if times > 1 else []),
+    ]
+    in_python = one.get("compiles") == 0 and one.get("compile_s") is None
+    once = one.get("measured") == 0  # there was no step but the first
     return (
         of,
-        wording.duration(one.get("compile_s")),
+        wording.MISSING if in_python else ", ".join(compiled),
         wording.duration(one.get("first_s")),
-        wording.milliseconds(steady.get("p50")),
-        wording.milliseconds(steady.get("p95")),
+        wording.MISSING if once else wording.milliseconds(steady.get("p50")),
+        wording.MISSING if once else wording.milliseconds(steady.get("p95")),
         wording.number(one.get("measured")),
     )
 
