@@ -7,7 +7,7 @@ import platform
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,22 +16,21 @@ from ecotour.errors import RecordError
 from ecotour.exhibits import Code, Exhibit, Film, Images, Table
 from ecotour.files import write_whole
 from ecotour.metric_rows import read_rows
-from ecotour.records import KIND, SCHEMA, Shown, read
+from ecotour.records import KIND, SCHEMA, Shown, budget, read
+from ecotour.records.budget import BUDGET as BUDGET
 from ecotour.records.identity import Identity
 from ecotour.sinks import figures, page, pictures
 
-BUDGET = 400_000
-"""Bytes that a record should stay below."""
-ROOM = 40_000
-"""Of it, left for the words, which are written last."""
 LARGEST_SVG = 120_000
 Drawn: TypeAlias = dict[str, tuple[Exhibit, float]]
 """What was drawn, by its file's stem, and for which width in inches."""
 MOMENTS = 5
 """Of what a demo shows along the way, so many pictures are kept, the last among them."""
 FIRST_ROWS = 12
-MOST_ROWS = 24
-"""Rows kept of each named step: the first ones, for comparisons, and an even selection."""
+MOST_ROWS = (24, 12, 6)
+"""Rows kept of each named step: the first ones, for comparisons, and an even selection of as many
+as there is room for.
+"""
 
 _KEPT_AS_IT_IS = (
     "demo", "distribution", "seed", "config", "steps_asked", "totals", "log_every", "data",
@@ -105,11 +104,22 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
     rows, damaged = read_rows(run_dir)
     stored = list(pictures.read_exhibits(run_dir, damaged))
     remarks += damaged
-    lines = [record.to_json(scrub(row)) + "\n" for row in _thinned(rows)]
-    write_whole(fresh / "metrics.jsonl", "".join(lines).encode())
+    for most in MOST_ROWS:
+        lines = [record.to_json(scrub(row)) + "\n" for row in _thinned(rows, most)]
+        content = "".join(lines).encode()
+        if len(content) <= budget.ROOM_FOR_ROWS:
+            break
+    write_whole(fresh / "metrics.jsonl", content)
     drawn: Drawn = {}
     shown = [*_metrics(fresh, run_dir, drawn), *_exhibits(fresh, stored, drawn)]
-    shown, dropped = _within_budget(fresh, shown, drawn)
+
+    def redraw(stem: str, suffix: str) -> bytes:
+        exhibit, width = drawn[stem]
+        if suffix == ".png":
+            return drawing.png(exhibit)
+        return scrub_svg(drawing.svg(exhibit, width, 0)).encode()
+
+    shown, dropped = budget.fit(fresh, shown, redraw)
     remarks += [f"left out, lest the record be too large: {what}" for what in dropped]
     if not known.get("source_hash"):
         remarks.append(f"{run_dir} does not say of which source it is a run")
@@ -133,9 +143,9 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
         "left_out": dropped,
         "exhibits": [{k: v for k, v in asdict(one).items() if v} for one in shown],
     }
-    content = record.to_json(scrub(document), indent=1) + "\n"
-    write_whole(fresh / "record.json", content.encode("utf-8", "replace"))
-    if _size(fresh) > BUDGET:
+    text = record.to_json(scrub(document), indent=1) + "\n"
+    write_whole(fresh / "record.json", text.encode("utf-8", "replace"))
+    if budget.size(fresh) > BUDGET:
         remarks.append(f"the record is larger than {BUDGET / 1000:g} kB: show less")
     return remarks
 
@@ -159,7 +169,7 @@ def _environment(found: Mapping[str, Any]) -> dict[str, Any]:
     return dict(found) | {"platform": f"{kind} {machine}".strip()}
 
 
-def _thinned(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _thinned(rows: Sequence[Mapping[str, Any]], most: int) -> list[dict[str, Any]]:
     """The first rows and an even selection of the others, without the clock's part in them."""
     by_step: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
@@ -167,17 +177,13 @@ def _thinned(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [
         {key: _rounded(value) for key, value in row.items() if key != "elapsed_s"}
         for one in by_step.values()
-        for row in [*one[:FIRST_ROWS], *pictures.spaced(one[FIRST_ROWS:], MOST_ROWS)]
+        for row in [*one[:FIRST_ROWS], *pictures.spaced(one[FIRST_ROWS:], most)]
     ]
 
 
 def _rounded(value: Any) -> Any:
     """A float in nine digits, which tell any two float32 apart."""
     return float(f"{value:.9g}") if isinstance(value, float) else value
-
-
-def _size(directory: Path) -> int:
-    return sum(file.stat().st_size for file in directory.iterdir())
 
 
 def _metrics(fresh: Path, run_dir: Path, drawn: Drawn) -> list[Shown]:
@@ -235,46 +241,6 @@ def _draw(fresh: Path, stem: str, exhibit: Any, width: float) -> str:
         content, suffix = scrub_svg(drawing.svg(exhibit, width, LARGEST_SVG)).encode(), "svg"
     write_whole(fresh / f"{stem}.{suffix}", content)
     return f"{stem}.{suffix}"
-
-
-def _within_budget(fresh: Path, shown: list[Shown], drawn: Drawn) -> tuple[list[Shown], list[str]]:
-    """Leave out what says least, until the record is small enough, and say what it was.
-
-    Moments along the way go first, then curves of metrics (the verdict has its own pictures);
-    then the insides of large drawings become pixels, and at last whole drawings.
-    """
-    last = {(one.of, one.name): one for one in shown}
-    spare = [one for one in shown if one.role == "view" and last[one.of, one.name] is not one]
-    dropped = []
-    while spare and _size(fresh) > BUDGET - ROOM:
-        one = spare.pop(0)
-        shown.remove(one)
-        if one.file:
-            (fresh / one.file).unlink()
-        dropped.append(f"{one.title} after step {one.step}")
-    curves = [one for one in shown if one.role == "metrics"]
-    if any(one.role == "verdict" and one.file for one in shown):
-        curves.sort(key=lambda one: (fresh / str(one.file)).stat().st_size)
-        while curves and _size(fresh) > BUDGET - ROOM:
-            one = curves.pop()
-            shown = [other for other in shown if other is not one]
-            (fresh / str(one.file)).unlink()
-            dropped.append(f"the curve of {one.title}")
-    for suffix in (".svg", ".png"):
-        large = sorted(fresh.glob("*.svg"), key=lambda file: -file.stat().st_size)
-        while large and _size(fresh) > BUDGET - ROOM:
-            file = large.pop(0)
-            exhibit, width = drawn[file.stem]
-            if suffix == ".svg":
-                content = scrub_svg(drawing.svg(exhibit, width, 0)).encode()
-            else:
-                content = drawing.png(exhibit)
-            if len(content) < file.stat().st_size:
-                file.unlink()
-                smaller = file.with_suffix(suffix)
-                write_whole(smaller, content)
-                shown = [replace(o, file=smaller.name) if o.file == file.name else o for o in shown]
-    return shown, dropped
 
 
 def _refuse_what_is_no_record(target: Path, demo: str) -> None:
