@@ -13,7 +13,7 @@ from lines import keep as keep_of
 
 from ecotour import cli, records
 from ecotour.errors import PluginError
-from ecotour.records import child, sources
+from ecotour.records import Shown, budget, child, sources
 from ecotour.records.keep import scrub, scrub_svg
 
 
@@ -155,6 +155,38 @@ def test_what_a_run_says_as_it_fails_is_passed_on(tmp_path: Path) -> None:
             seconds=60,
             megabytes=8000,
         )
+
+
+@pytest.mark.parametrize(
+    ("allowed", "left", "dropped"),
+    [
+        (1100, ["curve.svg", "early.svg", "last.svg", "verdict.svg"], []),
+        (900, ["curve.svg", "last.svg", "verdict.svg"], ["view after step 1"]),
+        (500, ["curve.svg", "last.svg", "verdict.svg"], ["view after step 1"]),
+        (450, ["last.svg", "verdict.svg"], ["view after step 1", "the curve of loss"]),
+        (250, ["last.svg", "verdict.png"], ["view after step 1", "the curve of loss"]),
+    ],
+)
+def test_what_says_least_is_left_out_first(
+    allowed: int, left: list[str], dropped: list[str], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(budget, "BUDGET", allowed)
+    monkeypatch.setattr(budget, "ROOM", 0)
+    shown = [
+        Shown("view", "view", "", of="a", step=1, file="early.svg"),
+        Shown("view", "view", "", of="a", step=2, file="last.svg"),
+        Shown("loss", "metrics", "", of="a", file="curve.svg"),
+        Shown("result", "verdict", "", file="verdict.svg"),
+    ]
+    sizes = {"early": 150, "last": 150, "curve": 100, "verdict": 600}
+    for one in shown:
+        (tmp_path / str(one.file)).write_bytes(b"x" * sizes[Path(str(one.file)).stem])
+    smaller = {("verdict", ".svg"): b"x" * 210, ("verdict", ".png"): b"x" * 100}
+    found, said = budget.fit(tmp_path, shown, lambda *asked: smaller.get(asked, b"x" * 999))
+    assert said == dropped
+    assert sorted(str(one.file) for one in found) == left
+    assert sorted(path.name for path in tmp_path.iterdir()) == left
 
 
 def test_pixels_in_a_drawing_stay_as_they_are() -> None:
