@@ -9,6 +9,7 @@ import inspect
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -84,7 +85,7 @@ def test_commands_that_are_not_run_are_understood() -> None:
         for language, text, mark in blocks(page):
             if language in ("bash", "sh") and mark.startswith("not run"):
                 for line in re.findall(r"\becotour (\w.*)$", text, re.MULTILINE):
-                    parse(line.split())
+                    parse(shlex.split(line, comments=True))
                     seen += 1
     assert seen >= 5
 
