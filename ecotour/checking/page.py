@@ -13,8 +13,8 @@ made from the check's own table.)
 
 A check uses small batches and few steps. Flags of the demo can be given after its name, as for
 `ecotour run`; `--timeout SECONDS` gives a heavy demo more time. It runs on the CPU, where the same
-program gives the same bits. Its last line says how many findings it looked for: those with a proof of
-their own. The others come up by themselves, and most of them leave less to look for.
+program gives the same bits. Its last line says how many findings it looked for: those with a proof
+of their own. The others come up by themselves, and most of them leave less to look for.
 """
 
 

@@ -42,7 +42,9 @@ class PlainLines:
             case events.StepEnded(of, step, _):
                 self._before += self._totals.get(of, step)
             case events.Judged(verdict, seconds):
-                self._say(f"verdict: {len(verdict.checks)} checks in {duration(seconds)}")
+                count = len(verdict.checks)
+                checks = "1 check" if count == 1 else f"{count} checks"
+                self._say(f"verdict: {checks} in {duration(seconds)}")
             case _:
                 pass
 
