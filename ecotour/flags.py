@@ -7,6 +7,7 @@ is not a value of the field's type, or out of its bounds, is refused in one line
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,7 +48,12 @@ def describe(config: type) -> list[Flag]:
     """
     if not dataclasses.is_dataclass(config):
         raise PluginError(f"the demo's config {config!r} is not a dataclass")
-    hints = typing.get_type_hints(config)
+    try:
+        hints = typing.get_type_hints(config)
+    except (NameError, TypeError) as error:
+        raise PluginError(
+            f"the type of a field of {config.__name__} is unknown: {error}"
+        ) from error
     described = []
     for field in dataclasses.fields(config):
         if field.default is not dataclasses.MISSING:
@@ -88,6 +94,15 @@ def parse(config: type, tokens: Sequence[str], other_flags: Iterable[str] = ()) 
 
     flags = describe(config)
     hints = typing.get_type_hints(config)
+    for token, following in itertools.pairwise([*tokens, "--"]):
+        name = token.removeprefix("--").replace("-", "_")
+        if _is_tuple(hints.get(name)) and token.startswith("--") and following.startswith("--"):
+            none = (
+                f"; --empty-{token[2:]} is none at all"
+                if ... in typing.get_args(hints[name])
+                else ""
+            )
+            raise UsageError(f"{token} needs a value{none}")
     annotations = {
         field.name: Annotated[
             hints[field.name],

@@ -35,6 +35,7 @@ class Config:
         (["--rate", "1e-3"], {"rate": 1e-3}),
         (["--channels", "1", "2", "3"], {"channels": (1, 2, 3)}),
         (["--channels", "7", "--mode", "fast"], {"channels": (7,), "mode": "fast"}),
+        (["--empty-channels"], {"channels": ()}),
         (["--pair", "5", "6"], {"pair": (5, 6)}),
         (["--no-shuffle"], {"shuffle": False}),
         (["--name", "-1"], {"name": "-1"}),
@@ -57,6 +58,9 @@ def test_values_arrive_with_their_types(tokens: list[str], changed: dict[str, An
         (["--rate", "inf"], "not a finite number"),
         (["--channels", "8", "0"], "0 is not at least 1"),
         (["--channels", "8", "x"], "'x' is not a whole number"),
+        (["--channels"], "--channels needs a value; --empty-channels is none at all"),
+        (["--channels", "--rate", "1"], "--channels needs a value"),
+        (["--pair"], "--pair needs a value$"),
         (["--pair", "1"], "--pair"),
         (["--mode", "fats"], '"slow", "fast"'),
         (["stray"], "unexpected 'stray'"),
@@ -92,5 +96,12 @@ def test_a_config_that_is_no_dataclass_or_lacks_a_default_is_the_plugin_s_fault(
 
     with pytest.raises(PluginError, match="'width' of Bare has no default"):
         flags.describe(Bare)
+
+    @dataclass(frozen=True)
+    class Nameless:
+        width: "Nowhere" = 3  # type: ignore[name-defined]  # noqa: F821, UP037
+
+    with pytest.raises(PluginError, match=r"type of a field of Nameless.*'Nowhere'"):
+        flags.describe(Nameless)
     with pytest.raises(PluginError, match="not a dataclass"):
         flags.describe(dict)

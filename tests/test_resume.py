@@ -301,6 +301,7 @@ def test_the_totals_in_the_record_grow_with_each_part(broken_off: Path) -> None:
 
 def test_every_kind_of_flag_survives_the_record() -> None:
     config = {"a_b": 1, "t": [2, -3], "yes": True, "no": False, "w": "-x y", "none": None}
+    assert tokens({"t": []}) == ["--empty-t"]
     assert tokens(config) == ["--a-b=1", "--t", "2", "-3", "--yes", "--no-no", "--w=-x y"]
 
 

@@ -182,7 +182,7 @@ def tokens(config: Mapping[str, Any]) -> list[str]:
         if isinstance(value, bool):
             words.append(flag if value else flag.replace("--", "--no-", 1))
         elif isinstance(value, list):
-            words += [flag, *map(str, value)]
+            words += [flag, *map(str, value)] if value else [flag.replace("--", "--empty-", 1)]
         elif value is not None:
             words.append(f"{flag}={value}")
     return words
