@@ -147,7 +147,7 @@ class Store:
         try:
             file = self._of(of) / f"{step:0{STEP_DIGITS}d}" / "about" / "metadata"
             found = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) else {}
 

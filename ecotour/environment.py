@@ -9,6 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from ecotour.errors import PluginError
+
 TOUR = (
     "jax",
     "jaxlib",
@@ -82,12 +84,20 @@ def matmul_precision() -> str | None:
 
 
 def describe() -> dict[str, Any]:
-    """The environment of a run, as ``run.json`` holds it. Initialises JAX's backend."""
+    """The environment of a run, as ``run.json`` holds it. Initialises JAX's backend.
+
+    Raises:
+        PluginError: JAX has no such backend, because of ``JAX_PLATFORMS`` or its plugin.
+    """
     import jax
 
     from ecotour import __version__
 
     present = {name: version for name, version in versions().items() if version}
+    try:
+        backend = jax.default_backend()
+    except RuntimeError as error:
+        raise PluginError(f"JAX does not start: {error}") from None
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -95,7 +105,7 @@ def describe() -> dict[str, Any]:
         "cores": cores(),
         "ecotour": __version__,
         **present,
-        "backend": jax.default_backend(),
+        "backend": backend,
         "devices": [str(device) for device in jax.devices()],
         "x64": x64(),
         "matmul_precision": matmul_precision(),

@@ -116,7 +116,7 @@ def _chunks(path: Path, damaged: list[str]) -> Iterator[list[dict[str, Any]]]:
                 rows = json.loads(b"[" + b",".join(lines) + b"]")
                 if len(rows) != len(lines):
                     raise ValueError
-            except ValueError:
+            except (ValueError, RecursionError):
                 rows = [_parse(line) for line in lines]
             good = [
                 row
@@ -155,5 +155,5 @@ def order_rows(path: Path, order: Sequence[str]) -> None:
 def _parse(line: bytes) -> Any:
     try:
         return json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return object()

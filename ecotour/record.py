@@ -126,8 +126,8 @@ def check(out: Path | None, demo: str) -> None:
         RecordError: It would.
     """
     place = DEFAULT_PARENT if out is None else out
-    existing = next(one for one in (place, *place.absolute().parents) if one.exists())
     try:
+        existing = next(one for one in (place, *place.absolute().parents) if one.exists())
         if not existing.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         if not os.access(existing, os.W_OK | os.X_OK):
@@ -154,7 +154,7 @@ def read(path: Path) -> dict[str, Any]:
         raise RecordError(f"{path} is not a run's directory") from None
     except OSError as error:
         raise RecordError(f"cannot read {file}: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"{file} is damaged: {error}") from None
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         found = record.get("schema") if isinstance(record, dict) else "none"

@@ -224,3 +224,133 @@ def test_show_and_doctor_speak_json_too(workdir: Path) -> None:
     examined = strict(ecotour("doctor", "--json").stdout)
     assert examined["can_run"] is True
     assert "ecotour" in ecotour("--version").stdout
+
+
+NAMELESS = "x" * 300
+NESTED = "[" * 200_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["run", "gan", "--out", NAMELESS], 1),
+        (["run", "gan", "--data-dir", NAMELESS], 2),
+        (["run", f"{NAMELESS}.py"], 2),
+        (["export", NAMELESS, "--to", "markdown"], 2),
+        (["drift", "--records", NAMELESS], 2),
+        (["report", NAMELESS], 1),
+        (["run", "gan", "--out", ""], 2),
+        (["report", ""], 2),
+        (["export", "gan", "--to", "markdown", "--records", ""], 2),
+    ],
+)
+def test_a_path_that_can_be_none_is_one_line_and_one_document(
+    workdir: Path, arguments: list[str], code: int
+) -> None:
+    done = ecotour(*arguments, "--json")
+    assert done.returncode == code
+    assert len(done.stderr.splitlines()) == 1
+    assert "File name too long" in done.stderr or "is empty" in done.stderr
+    assert strict(done.stdout)["status"] == "failed"
+    assert list(workdir.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("ledger", True),
+        ("ledger", {"steps": 3}),
+        ("ledger", {"to_first_step_s": "soon"}),
+        ("ledger", {"total_s": 10**400}),
+        ("artifacts", []),
+        ("progress", {"up": None}),
+    ],
+)
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_record_with_a_value_of_another_type_is_damaged_and_said_to_be(
+    workdir: Path, form: list[str], key: str, value: Any
+) -> None:
+    made = {"schema": 1, "demo": "x", "status": "finished", "totals": {"up": 3}, key: value}
+    (workdir / "run.json").write_text(json.dumps(made))
+    done = ecotour("report", ".", *form)
+    assert done.returncode == 1
+    assert done.stderr.startswith("ecotour: run.json is damaged: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert [strict(text)["status"] for text in [done.stdout] if form] == ["failed"] * len(form)
+
+
+def test_files_that_nest_without_end_are_damaged_and_no_more(workdir: Path) -> None:
+    (workdir / "run.json").write_text('{"schema": 1, "demo": "x"}')
+    (workdir / "metrics.jsonl").write_text('{"of": "up", "step": 1, "a": 1}\n' + NESTED + "\n")
+    (workdir / "exhibits").mkdir()
+    (workdir / "exhibits" / "deep.json").write_text(NESTED)
+    done = ecotour("report", ".", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "line 2 is damaged and left out" in done.stderr
+    assert "deep.json: maximum recursion depth exceeded" in done.stderr
+    (workdir / "run.json").write_text(NESTED)
+    done = ecotour("report", ".", "--json")
+    assert done.returncode == 1
+    assert done.stderr.startswith("ecotour: run.json is damaged: maximum recursion depth")
+    assert strict(done.stdout)["status"] == "failed"
+
+
+def test_no_name_gives_orders_to_the_terminal(workdir: Path) -> None:
+    (workdir / "run.json").write_text(json.dumps({"schema": "\x1b[31m\u202ered"}))
+    done = ecotour("report", ".")
+    assert done.stderr == (
+        "ecotour: run.json has schema ?[31m?red, and this ecotour reads schema 1\n"
+    )
+
+
+def test_a_directory_that_is_gone_is_said_in_one_line(workdir: Path) -> None:
+    command = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" -m ecotour run gan --json'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "ecotour: cannot write to ecotour-runs: No such file or directory: choose another --out\n"
+    )
+    assert strict(done.stdout)["status"] == "failed"
+
+
+def test_an_unknown_backend_is_one_line_and_leaves_nothing(file_demo: str, workdir: Path) -> None:
+    done = ecotour("run", file_demo, "--out", "run", "--json", JAX_PLATFORMS="nonsense")
+    assert done.returncode == 1
+    (said,) = [line for line in done.stderr.splitlines() if line.startswith("ecotour: ")]
+    assert said.startswith("ecotour: JAX does not start: Unable to initialize backend 'nonsense'")
+    assert "Traceback" not in done.stderr
+    assert strict(done.stdout)["status"] == "failed"
+    assert not (workdir / "run").exists()
+
+
+@pytest.mark.parametrize("raised", ["KeyboardInterrupt", "class_('Odd', (Exception,), {})('no')"])
+def test_what_nobody_foresaw_is_one_line_and_one_document(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], raised: str
+) -> None:
+    from ecotour import cli
+    from ecotour.cli import report
+
+    def fail(_: Any) -> int:
+        raise eval(raised, {"class_": type})
+
+    monkeypatch.setattr(report, "main", fail)
+    code = cli.main(["report", "x", "--json"])
+    told = capsys.readouterr()
+    assert code == (130 if raised == "KeyboardInterrupt" else 1)
+    assert told.err in (
+        "ecotour: interrupted\n",
+        "ecotour: Odd: no: this was not foreseen; `ecotour --debug …` shows where\n",
+    )
+    assert strict(told.out)["status"] == "failed"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+def test_a_stream_that_takes_nothing_is_no_traceback(workdir: Path) -> None:
+    for words, code in (("list --json", 1), ("show gan", 1), ("report nowhere --json", 1)):
+        command = f"{sys.executable} -m ecotour {words} > /dev/full"
+        done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == code
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+        assert "Traceback" not in done.stderr

@@ -9,6 +9,8 @@ a tenth of the time to import.) Each command is a module with a function ``main(
 from __future__ import annotations
 
 import argparse
+import contextlib
+import errno
 import importlib
 import sys
 from typing import Any, NoReturn
@@ -53,7 +55,7 @@ def main(argv: list[str] | None = None) -> int:
     """Carry out a command line, and return the exit code.
 
     0 done; 1 the run failed; 2 usage; 3 verdict not reached (with ``--strict``); 130 and 143 ended
-    by SIGINT and SIGTERM.
+    by SIGINT and SIGTERM. What nobody foresaw is 1, and one line as well.
     """
     from ecotour.cli.process import safe_streams
 
@@ -75,14 +77,15 @@ def _main(argv: list[str]) -> int:
 
         with metadata.forgiving():
             return int(command.main(arguments))
-    except EcotourError as error:
-        if debug:
-            raise
-        return _refuse(error, "--json" in argv)
     except KeyboardInterrupt:
+        _refuse(EcotourError("interrupted"), "--json" in argv)
         return 130
     except BrokenPipeError:
         return 0  # whoever read our output has gone; there is nobody left to tell
+    except Exception as error:
+        if debug:
+            raise
+        return _refuse(_foreseen(error), "--json" in argv)
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -109,6 +112,10 @@ def parse(argv: list[str]) -> argparse.Namespace:
         if rest[0].startswith("-"):
             raise UnknownNameError("flag", rest[0], flags)
         raise UsageError(f"unexpected {rest[0]!r}; see `ecotour {arguments.command} --help`")
+    for name, value in vars(arguments).items():
+        if value == "":  # as a path it would be this directory
+            given = {"source": "from"}.get(name, name.replace("_", "-"))
+            raise UsageError(f"{given} is empty: give a value, or leave it out")
     arguments.words, arguments.rest = ["ecotour", *argv], rest
     return arguments
 
@@ -303,15 +310,31 @@ def _whole(text: str, low: int, high: int) -> int:
     return number
 
 
+def _foreseen(error: Exception) -> EcotourError:
+    """Any error as one of ours, so that every command keeps to one line and an exit code."""
+    if isinstance(error, EcotourError):
+        return error
+    if isinstance(error, OSError):  # a directory that is gone, a stream that takes nothing
+        said = f"{error.filename}: " if error.filename else ""
+        said += error.strerror or str(error)
+        return UsageError(said) if error.errno == errno.ENAMETOOLONG else EcotourError(said)
+    said = f"{type(error).__name__}: {error}"
+    return EcotourError(f"{said}: this was not foreseen; `ecotour --debug …` shows where")
+
+
 def _refuse(error: EcotourError, as_json: bool) -> int:
     message = " ".join(str(error).split())
     # an exception that is none of ours was raised in a demo, and its own words rarely say where
     where = error.__cause__ is not None and not isinstance(error.__cause__, EcotourError)
     if where and isinstance(error, PluginError):
         message = f"{message.rstrip('.')}; `ecotour --debug …` shows where"
-    print(f"ecotour: {message}", file=sys.stderr)
+    # names come from files and plugins: none may give orders to the terminal
+    message = "".join(one if one.isprintable() else "?" for one in message)
+    with contextlib.suppress(OSError):  # a stream that takes nothing changes no exit code
+        print(f"ecotour: {message}", file=sys.stderr)
     if as_json and not getattr(error, "shown_as_json", False):
         import json
 
-        print(json.dumps({"schema": 1, "status": "failed", "error": message}))
+        with contextlib.suppress(OSError):
+            print(json.dumps({"schema": 1, "status": "failed", "error": message}))
     return error.exit_code

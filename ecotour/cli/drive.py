@@ -81,9 +81,10 @@ def carry_out(
     notes: deque[str] = deque(continuation.remarks if continuation else ())
     try:
         others = extension.make(options.sinks, directory.path, plan)
+        facts = environment.describe()  # before anything is written: there may be no device
         recorder = Recorder(directory, plan, command, notes.append, earlier)
         notes.extend(filter(None, [process.use_cache()]))
-        recorder.record["environment"] = environment.describe()
+        recorder.record["environment"] = facts
         from ecotour.continuation import identity
         from ecotour.sinks.checkpoints import Checkpoints
         from ecotour.sinks.pictures import Pictures

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from ecotour import record
 from ecotour.errors import RecordError
@@ -14,6 +15,15 @@ def main(arguments: argparse.Namespace) -> int:
     """Read the run, write its page anew, and print its summary. Imports no JAX."""
     path = Path(arguments.run)
     known = record.read(path)
+    try:
+        return _report(path, known, arguments.json)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        # written by hand, or by another program: a value is not of the type that it should have
+        said = f"{type(error).__name__}: {error}"
+        raise RecordError(f"{path / 'run.json'} is damaged: {said}") from error
+
+
+def _report(path: Path, known: dict[str, Any], as_json: bool) -> int:
     from ecotour.sinks.report import write_report
 
     try:
@@ -23,7 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise RecordError(f"cannot write the page into {path}: {error.strerror}") from error
     for line in dict.fromkeys(damaged):
         print(f"ecotour: {line}", file=sys.stderr)
-    if arguments.json:
+    if as_json:
         print(record.to_json(known, indent=1))
         return 0
     from ecotour.sinks.terminal import Terminal

@@ -136,7 +136,7 @@ def read(path: Path) -> Record:
         raise RecordError(f"{path} holds no record: there is no record.json in it") from None
     except OSError as error:
         raise RecordError(f"cannot read {file}: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"{file} is damaged: {error}") from None
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise RecordError(f"{file} is no record made by `ecotour record`")

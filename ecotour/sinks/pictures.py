@@ -186,7 +186,7 @@ def read_exhibits(run_dir: Path, damaged: list[str]) -> Iterator[Stored]:
             of, name, step = document["of"], document["name"], document["step"]
             exhibit = exhibit_json.from_json(document["exhibit"])
             place = int(document.get("place") or 0)
-        except (OSError, ValueError, KeyError, TypeError, RecordError) as error:
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, RecordError) as error:
             damaged.append(f"{path}: {error}, left out")
             continue
         found.append((place, Stored(path, of, str(name), step, exhibit)))
