@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
+import math
 import os
 import random
 import re
@@ -18,12 +19,13 @@ from typing import Any
 
 import faulty
 import jax
+import jax.numpy as jnp
 import matplotlib
 import numpy as np
 import pytest
 
-from ecotour import cli
-from ecotour.checking import loading, settings
+from ecotour import checkpoint, cli
+from ecotour.checking import bench, loading, settings
 from ecotour.checking.page import page as findings_page
 from ecotour.checking.proving import prove
 from ecotour.checking.table import TABLE, Report, fill
@@ -107,6 +109,30 @@ def test_settings_of_every_kind_are_noticed_and_put_back(tmp_path: Path) -> None
         assert said.startswith(name)
         settings.restore(before)
         assert settings.changes(before, settings.settings()) == []
+
+
+def test_a_message_through_absl_is_no_change_of_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.root, "handlers", [])
+    before = settings.settings()
+    logging.basicConfig()  # as absl does at its first word
+    assert [type(h) for h in logging.root.handlers] == [logging.StreamHandler]
+    assert settings.changes(before, settings.settings()) == []
+
+
+@pytest.mark.parametrize(
+    ("now", "found"),
+    [
+        ([1.0, math.nan, math.inf], []),
+        ([1.0 + 1e-7, math.nan, math.inf], []),
+        ([1.5, math.nan, math.inf], ["state['path']"]),
+        ([1.0, 2.0, math.inf], ["state['path']"]),
+        ([1.0, math.nan, -math.inf], ["state['path']"]),
+        ([math.nan, math.nan, math.inf], ["state['path']"]),
+    ],
+)
+def test_what_is_not_finite_is_compared_by_its_place(now: list[float], found: list[str]) -> None:
+    frozen = checkpoint.freeze({"path": jnp.array([1.0, math.nan, math.inf], jnp.float32)})
+    assert bench.close({"path": jnp.array(now, jnp.float32)}, frozen) == found
 
 
 def test_an_import_over_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

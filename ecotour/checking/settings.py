@@ -37,7 +37,9 @@ def settings() -> dict[str, Any]:
     found["numpy.set_printoptions"] = {k: repr(v) for k, v in np.get_printoptions().items()}
     found["warnings.filters"] = list(warnings.filters)
     root = logging.getLogger()
-    found["logging"] = (root.level, logging.root.manager.disable, [type(h) for h in root.handlers])
+    # absl, with which half of the ecosystem logs, gives the root a plain handler at its first word
+    handlers = [type(h) for h in root.handlers if type(h) is not logging.StreamHandler]
+    found["logging"] = (root.level, logging.root.manager.disable, handlers)
     for name in SIGNALS:
         if hasattr(signal, name):
             found[f"the handler of {name}"] = signal.getsignal(getattr(signal, name))

@@ -213,7 +213,8 @@ def adam(config: Config) -> optax.GradientTransformation:
 def init(config: Config, key: jax.Array, batch: Batch) -> State:
     """Random parameters, and running means of zero."""
     generator_key, discriminator_key = jax.random.split(key)
-    generator = generator_of(config).init(generator_key, jnp.zeros((1, config.num_latents)))
+    latents = jnp.zeros((1, config.num_latents), jnp.float32)
+    generator = generator_of(config).init(generator_key, latents)
     discriminator = discriminator_of(config).init(discriminator_key, scale(batch["image"]))
     optimizer = adam(config)
     return State(generator, discriminator, optimizer.init(generator), optimizer.init(discriminator))

@@ -173,10 +173,11 @@ def draw(tally: Tally, batch: Any, key: jax.Array) -> tuple[Tally, dict[str, jax
     point = jnp.asarray(POINT)
     true = jax.grad(exact)(point)
     errors = []
-    for baseline, count in itertools.product((False, True), COUNTS):
+    kinds = list(itertools.product((False, True), COUNTS))
+    for of_kind, (baseline, count) in zip(jax.random.split(key, len(kinds)), kinds, strict=True):
         smooth = make_perturbed_fun(value, count, SIGMA, use_baseline=baseline)
         estimate = jax.vmap(jax.grad(smooth, argnums=1), in_axes=(0, None))
-        errors.append(estimate(jax.random.split(key, DRAWS), point) - true)
+        errors.append(estimate(jax.random.split(of_kind, DRAWS), point) - true)
     error = jnp.stack(errors).reshape(2, len(COUNTS), DRAWS, *POINT.shape)
     tally = Tally(
         tally.draws + DRAWS,

@@ -64,7 +64,7 @@ def trainer(*, hidden: int, seeds: int, steps: int) -> ecotour.Step:
             updates, state = optimizer.update(
                 gradient, state, params, value=value, grad=gradient, value_fn=loss
             )
-            spent = first + optax.tree.get(state, "num_linesearch_steps")
+            spent = first + optax.tree.get(state, "num_linesearch_steps").astype(jnp.int32)
             return optax.apply_updates(params, updates), state, spent, value
 
         params, states, spent, losses = jax.lax.map(one, (training.params, training.optimizer))
