@@ -45,7 +45,8 @@ regression = hk.without_apply_rng(hk.transform(_logits))
 
 def shrink(image: jax.Array) -> jax.Array:
     """From image ``uint8 [B, 28, 28, 1]`` to the means of its 4x4 patches: ``float32 [B, 49]``."""
-    patches = image.reshape(image.shape[0], SIDE, 4, SIDE, 4).astype(jnp.float32) / 255
+    # with 64 bits switched on float64, as the unit vectors of Optax's hessian_diag are then
+    patches = image.reshape(image.shape[0], SIDE, 4, SIDE, 4).astype(float) / 255
     return patches.mean(axis=(2, 4)).reshape(image.shape[0], SIDE * SIDE)
 
 
