@@ -17,7 +17,8 @@ import gc
 import logging
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -199,30 +200,35 @@ def _quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def _hush_stragglers() -> None:
-    """From now on, say nothing of reads and writes that end after another one has failed.
+@dataclass(frozen=True)
+class _Hushed:
+    """An unraisable hook that passes all on to ``before`` but what stragglers say.
 
-    TensorStore has several in hand; those that are left report, in a thread of theirs and whenever
-    that may be, to an event loop that Orbax has closed.
+    TensorStore has several reads or writes in hand. Where one fails, those that are left report, in
+    a thread of theirs and whenever that may be, to an event loop that Orbax has closed: so the hook
+    stays.
     """
-    before = sys.unraisablehook
-    if getattr(before, "hushes_stragglers", False):
-        return
 
-    def hook(told: sys.UnraisableHookArgs) -> None:
+    before: Callable[[Any], object]
+
+    def __call__(self, told: Any) -> None:
         if str(told.exc_value) != "Event loop is closed":
-            before(told)
+            self.before(told)
 
-    hook.hushes_stragglers = True  # type: ignore[attr-defined]
-    sys.unraisablehook = hook
+
+def _hush_stragglers() -> None:
+    """From now on, say nothing of reads and writes that end after another one has failed."""
+    if not isinstance(sys.unraisablehook, _Hushed):
+        sys.unraisablehook = _Hushed(sys.unraisablehook)
 
 
 def size_of(count: int) -> str:
     """Bytes in words, e.g. ``4.7 MB``."""
+    amount = float(count)
     for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000 or unit == "GB":
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000  # type: ignore[assignment]
+        if amount < 1000 or unit == "GB":
+            return f"{amount:.0f} B" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
     raise AssertionError
 
 

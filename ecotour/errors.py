@@ -23,6 +23,8 @@ class EcotourError(Exception):
     """The root of the tree. ``exit_code`` is what the command line ends with."""
 
     exit_code = 1
+    shown_as_json = False
+    """Whether a document that tells of it stands on standard output already."""
 
 
 class UsageError(EcotourError):

@@ -22,7 +22,7 @@ from PIL import Image
 import ecotour
 from ecotour import errors, events, exhibits, hookspecs, records
 from ecotour.cli import COMMANDS, make_parser
-from ecotour.records import keep, sources
+from ecotour.records import budget, keep, sources
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -284,7 +284,7 @@ def test_the_diagram_is_what_the_imports_are() -> None:
 def test_records_are_small_whole_and_without_a_trace_of_a_machine(path: Path) -> None:
     record = records.read(path)
     assert sorted(path.iterdir()) == sorted(record.files)
-    assert sum(file.stat().st_size for file in record.files) <= 2 * keep.BUDGET
+    assert sum(file.stat().st_size for file in record.files) <= 2 * budget.BUDGET
     for file in record.files:
         if file.suffix in (".json", ".jsonl", ".svg"):
             text = file.read_text()

@@ -118,7 +118,7 @@ stage(
 )
 def import_slow(subject: Subject) -> Iterator[str]:
     """More processor time than the budget, or than three times JAX's own, whichever is more."""
-    subject.loaded  # noqa: B018
+    subject.loaded  # noqa: B018 - for what it raises
     allowed = max(IMPORT_BUDGET_S, 3 * subject.jax_cpu_s)
     if subject.import_cpu_s is not None and subject.import_cpu_s > allowed:
         yield f"{subject.import_cpu_s:.1f} s of processor time, {allowed:.1f} s are allowed"
@@ -134,7 +134,7 @@ def flag_help(subject: Subject) -> Iterator[str]:
     """A field of the configuration without a help text."""
     from ecotour import flags
 
-    subject.config  # noqa: B018
+    subject.config  # noqa: B018 - for what it raises
     for flag in flags.describe(subject.demo.config):
         if not str(flag.help).strip():
             yield flag.name
@@ -148,7 +148,7 @@ def flag_help(subject: Subject) -> Iterator[str]:
 )
 def config_mutable(subject: Subject) -> Iterator[str]:
     """The dataclass of flags can be assigned to."""
-    subject.config  # noqa: B018
+    subject.config  # noqa: B018 - for what it raises
     parameters = getattr(subject.demo.config, "__dataclass_params__", None)
     if parameters is not None and not parameters.frozen:
         yield subject.demo.config.__name__

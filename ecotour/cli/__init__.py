@@ -9,14 +9,12 @@ a tenth of the time to import.) Each command is a module with a function ``main(
 from __future__ import annotations
 
 import argparse
-import contextlib
-import errno
 import importlib
 import sys
 from typing import Any, NoReturn
 
 from ecotour import __version__
-from ecotour.errors import EcotourError, PluginError, UnknownNameError, UsageError
+from ecotour.errors import UnknownNameError, UsageError
 
 COMMANDS = {
     "list": "every demo: name, distribution, version, status",
@@ -77,15 +75,14 @@ def _main(argv: list[str]) -> int:
 
         with metadata.forgiving():
             return int(command.main(arguments))
-    except KeyboardInterrupt:
-        _refuse(EcotourError("interrupted"), "--json" in argv)
-        return 130
     except BrokenPipeError:
         return 0  # whoever read our output has gone; there is nobody left to tell
-    except Exception as error:
-        if debug:
+    except (Exception, KeyboardInterrupt) as error:
+        if debug and not isinstance(error, KeyboardInterrupt):
             raise
-        return _refuse(_foreseen(error), "--json" in argv)
+        from ecotour.cli import refusal
+
+        return refusal.tell(error, as_json="--json" in argv)
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
@@ -308,33 +305,3 @@ def _whole(text: str, low: int, high: int) -> int:
     if not low <= number <= high:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high:,}")
     return number
-
-
-def _foreseen(error: Exception) -> EcotourError:
-    """Any error as one of ours, so that every command keeps to one line and an exit code."""
-    if isinstance(error, EcotourError):
-        return error
-    if isinstance(error, OSError):  # a directory that is gone, a stream that takes nothing
-        said = f"{error.filename}: " if error.filename else ""
-        said += error.strerror or str(error)
-        return UsageError(said) if error.errno == errno.ENAMETOOLONG else EcotourError(said)
-    said = f"{type(error).__name__}: {error}"
-    return EcotourError(f"{said}: this was not foreseen; `ecotour --debug …` shows where")
-
-
-def _refuse(error: EcotourError, as_json: bool) -> int:
-    message = " ".join(str(error).split())
-    # an exception that is none of ours was raised in a demo, and its own words rarely say where
-    where = error.__cause__ is not None and not isinstance(error.__cause__, EcotourError)
-    if where and isinstance(error, PluginError):
-        message = f"{message.rstrip('.')}; `ecotour --debug …` shows where"
-    # names come from files and plugins: none may give orders to the terminal
-    message = "".join(one if one.isprintable() else "?" for one in message)
-    with contextlib.suppress(OSError):  # a stream that takes nothing changes no exit code
-        print(f"ecotour: {message}", file=sys.stderr)
-    if as_json and not getattr(error, "shown_as_json", False):
-        import json
-
-        with contextlib.suppress(OSError):
-            print(json.dumps({"schema": 1, "status": "failed", "error": message}))
-    return error.exit_code

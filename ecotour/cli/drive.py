@@ -133,7 +133,7 @@ def carry_out(
             with contextlib.suppress(OSError):  # whoever was to read it has gone
                 stdout.write(to_json(record, indent=1) + "\n")
         if failure is not None:
-            failure.shown_as_json = options.json  # type: ignore[attr-defined]
+            failure.shown_as_json = options.json
             raise failure
         if record["status"] == "interrupted":
             return 128 + stop.signal

@@ -17,7 +17,6 @@ from ecotour.exhibits import Code, Exhibit, Film, Images, Table
 from ecotour.files import write_whole
 from ecotour.metric_rows import read_rows
 from ecotour.records import KIND, SCHEMA, Shown, budget, read
-from ecotour.records.budget import BUDGET as BUDGET
 from ecotour.records.identity import Identity
 from ecotour.sinks import figures, page, pictures
 
@@ -145,8 +144,8 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
     }
     text = record.to_json(scrub(document), indent=1) + "\n"
     write_whole(fresh / "record.json", text.encode("utf-8", "replace"))
-    if budget.size(fresh) > BUDGET:
-        remarks.append(f"the record is larger than {BUDGET / 1000:g} kB: show less")
+    if budget.size(fresh) > budget.BUDGET:
+        remarks.append(f"the record is larger than {budget.BUDGET / 1000:g} kB: show less")
     return remarks
 
 

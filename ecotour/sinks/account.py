@@ -103,3 +103,10 @@ def data_lines(record: Mapping[str, Any]) -> list[str]:
 
 def _seconds(value: Any) -> float | None:
     return float(value) if isinstance(value, int | float) and value >= 0 else None
+
+
+def origin(costs: Mapping[str, Any]) -> list[str]:
+    """Where the compiled program of a named step came from, where that is worth saying."""
+    times = costs.get("compiles") or 1
+    cached = ["from the cache"] if costs.get("cache_hit") else []
+    return cached + ([f"{times} times"] if times > 1 else [])

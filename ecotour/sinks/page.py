@@ -231,16 +231,13 @@ def _costs(record: Mapping[str, Any]) -> list[dict[str, str]]:
     rows = []
     for of, costs in ((record.get("ledger") or {}).get("steps") or {}).items():
         steady = costs.get("steady_ms") or {}
-        again = costs.get("compiles") or 1
-        cached = ["from the cache"] if costs.get("cache_hit") else []
-        origin = cached + ([f"{again} times"] if again > 1 else [])
         rows.append(
             {
                 "of": of,
                 "trace": wording.duration(costs.get("trace_s")),
                 "lower": wording.duration(costs.get("lower_s")),
                 "compile": wording.duration(costs.get("compile_s")),
-                "origin": ", ".join(origin),
+                "origin": ", ".join(account.origin(costs)),
                 "first": wording.duration(costs.get("first_s")),
                 "p50": wording.milliseconds(steady.get("p50")),
                 "p95": wording.milliseconds(steady.get("p95")),

@@ -111,13 +111,17 @@ def _bars(parts: list[account.Part], ascii_only: bool) -> Table:
 def _places(record: Mapping[str, Any]) -> Iterator[RenderableType]:
     """A label and a text a line. A path or a command stays in one piece however long it is, so
     that it can be copied: the terminal itself breaks such a line, and a file need not."""
+    from rich.table import Table
     from rich.text import Text
 
     facts, whole = list(_facts(record)), list(_files(record))
     labels = max((len(label) for label, _ in [*facts, *whole]), default=0) + 2
+    grid = Table.grid()
+    grid.add_column(style="dim", no_wrap=True, width=labels)
+    grid.add_column(overflow="fold")
     for label, text in facts:
-        grid = _grid(labels)
         grid.add_row(label, Text(text))
+    if facts:
         yield grid
     for label, text in whole:
         line = Text(label.ljust(labels), "dim", no_wrap=True, overflow="ignore")
@@ -147,15 +151,6 @@ def _files(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "record", one_line(str(Path(run_dir) / "run.json"))
     if record.get("status") in ("interrupted", "failed"):
         yield "go on", one_line(shlex.join(["ecotour", "resume", str(run_dir)]))
-
-
-def _grid(labels: int) -> Table:
-    from rich.table import Table
-
-    grid = Table.grid()
-    grid.add_column(style="dim", no_wrap=True, width=labels)
-    grid.add_column(overflow="fold")
-    return grid
 
 
 def _table(ascii_only: bool) -> Table:

@@ -114,12 +114,7 @@ def provenance(document: Mapping[str, Any]) -> Iterator[nodes.Node]:
 
 def _costs(of: str, one: Mapping[str, Any]) -> tuple[str, ...]:
     steady = one.get("steady_ms") or {}
-    times = one.get("compiles") or 1
-    compiled = [
-        wording.duration(one.get("compile_s")),
-        *(["from the cache"] if one.get("cache_hit") else []),
-        *([f"{times} times"] if times > 1 else []),
-    ]
+    compiled = [wording.duration(one.get("compile_s")), *account.origin(one)]
     in_python = one.get("compiles") == 0 and one.get("compile_s") is None
     once = one.get("measured") == 0  # there was no step but the first
     return (
