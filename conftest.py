@@ -6,6 +6,7 @@ Every test runs under strict dtype promotion, and with a cache directory of its 
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,6 +45,14 @@ def _forget_programs() -> Iterator[None]:
     """Compiled programs stay in memory else: some gigabytes by the last test."""
     yield
     jax.clear_caches()
+
+
+@pytest.fixture(autouse=True)
+def _own_path() -> Iterator[None]:
+    """A demo in a file brings its directory along: the next test shall not import from there."""
+    before = list(sys.path)
+    yield
+    sys.path[:] = before
 
 
 @pytest.fixture

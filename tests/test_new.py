@@ -19,7 +19,7 @@ from ecotour.errors import UsageError
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("", "needs a name"),
+        ("", "name is empty: give a value"),
         ("  ", "needs a name"),
         ("class", "keyword"),
         ("match", "keyword"),
