@@ -21,7 +21,7 @@ from PIL import Image
 
 import ecotour
 from ecotour import errors, events, exhibits, hookspecs, records
-from ecotour.cli import COMMANDS, make_parser
+from ecotour.cli.parser import COMMANDS, make_parser
 from ecotour.records import budget, keep, sources
 
 ROOT = Path(__file__).parents[1]
@@ -78,7 +78,7 @@ def test_every_command_block_is_known_and_some_run() -> None:
 
 
 def test_commands_that_are_not_run_are_understood() -> None:
-    from ecotour.cli import parse
+    from ecotour.cli.parser import parse
 
     seen = 0
     for page in [ROOT / "README.md", *PAGES]:

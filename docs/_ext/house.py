@@ -11,7 +11,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from ecotour.cli import COMMANDS, make_parser
+from ecotour.cli.parser import COMMANDS, make_parser
 from ecotour.sphinx import tables
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ecotour import flags, record
-from ecotour.cli import make_parser, process
+from ecotour.cli import process
+from ecotour.cli.parser import make_parser
 from ecotour.cli.run import build, load
 from ecotour.errors import UsageError
 from ecotour.records import child, keep

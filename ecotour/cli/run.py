@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ecotour import flags, ledger, record, registry
-from ecotour.cli import drive, make_parser, process
+from ecotour.cli import drive, process
+from ecotour.cli.parser import make_parser
 from ecotour.errors import EcotourError, PluginError, UsageError
 from ecotour.plan import Plan
 
