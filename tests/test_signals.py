@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -56,6 +57,24 @@ def test_one_signal_ends_with_a_checkpoint_and_the_line_that_goes_on(
         assert runs.rows(out) == runs.rows(once)
         digests = [Store(o).about("walk", total)["leaves"][0]["sha256"] for o in (out, once)]
         assert digests[0] == digests[1]
+
+
+@pytest.mark.parametrize("raised", ["ImportError('half of a module')", "OSError(4, 'call')"])
+def test_an_interrupted_import_is_an_interrupt_whatever_it_raises(
+    raised: str, tmp_path: Path
+) -> None:
+    demo = tmp_path / "slow.py"
+    demo.write_text(
+        "import os, signal, time\n"
+        "try:\n"
+        "    os.kill(os.getpid(), signal.SIGINT); time.sleep(10)\n"
+        f"except KeyboardInterrupt:\n    raise {raised}\n"
+    )
+    process = runs.start("run", demo, "--json", "--out", tmp_path / "run", stdout=subprocess.PIPE)
+    document, said = process.communicate()
+    assert (process.returncode, said) == (130, "ecotour: interrupted\n")
+    assert json.loads(document)["error"] == "interrupted"
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_second_signal_ends_at_once_and_leaves_the_last_good_checkpoint(tmp_path: Path) -> None:

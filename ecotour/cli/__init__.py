@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 
 from ecotour.cli.parser import parse
 
@@ -17,13 +18,13 @@ def main(argv: list[str] | None = None) -> int:
     0 done; 1 the run failed; 2 usage; 3 verdict not reached (with ``--strict``); 130 and 143 ended
     by SIGINT and SIGTERM. What nobody foresaw is 1, and one line as well.
     """
-    from ecotour.cli.process import safe_streams
+    from ecotour.cli.process import interrupt_noted, safe_streams
 
-    with safe_streams():
-        return _main(list(sys.argv[1:] if argv is None else argv))
+    with safe_streams(), interrupt_noted() as interrupted:
+        return _main(list(sys.argv[1:] if argv is None else argv), interrupted)
 
 
-def _main(argv: list[str]) -> int:
+def _main(argv: list[str], interrupted: Callable[[], bool]) -> int:
     debug = "--debug" in argv
     argv = [token for token in argv if token != "--debug"]
     try:
@@ -40,8 +41,9 @@ def _main(argv: list[str]) -> int:
     except BrokenPipeError:
         return 0  # whoever read our output has gone; there is nobody left to tell
     except (Exception, KeyboardInterrupt) as error:
-        if debug and not isinstance(error, KeyboardInterrupt):
+        ended_by = KeyboardInterrupt() if interrupted() else error
+        if debug and not isinstance(ended_by, KeyboardInterrupt):
             raise
         from ecotour.cli import refusal
 
-        return refusal.tell(error, as_json="--json" in argv)
+        return refusal.tell(ended_by, as_json="--json" in argv)

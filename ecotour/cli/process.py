@@ -63,6 +63,32 @@ def stop_signals() -> Iterator[Stop]:
 
 
 @contextlib.contextmanager
+def interrupt_noted() -> Iterator[Stop]:
+    """Interrupt as Python does it, and remember that it was done.
+
+    An import that is interrupted may hand on another error than KeyboardInterrupt. Where the host
+    has a handler of its own, and in a thread, nothing is changed or noted.
+    """
+    noted = Stop()
+
+    def interrupt(number: int, frame: Any) -> None:
+        noted.signal = number
+        signal.default_int_handler(number, frame)
+
+    ours = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    try:
+        if ours:
+            signal.signal(signal.SIGINT, interrupt)
+    except ValueError:  # not the main thread
+        ours = False
+    try:
+        yield noted
+    finally:
+        if ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextlib.contextmanager
 def stdout_for_json(wanted: bool) -> Iterator[IO[str]]:
     """Give the real standard output to whoever prints the document.
 

@@ -16,7 +16,6 @@ import json
 import os
 import sys
 import time
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +29,19 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     sys.path.insert(0, str(Path(__file__).parent))
+    import peers
     import table
 
     from ecotour import environment
 
-    absent = [peer for peer in ("torch", "gymnax") if find_spec(peer) is None]
+    compared = ("torch", "gymnax")
+    installed = peers.versions(*compared)
+    absent = [name for name in compared if name not in installed]
     found: dict[str, Any] = {
         "date": time.strftime("%Y-%m-%d %H:%M"),
         "machine": environment.describe(),
         "load_before": [round(value, 2) for value in os.getloadavg()],
+        "peers": installed,
         "peers_absent": absent,
     }
     for name in arguments.names or NAMES:

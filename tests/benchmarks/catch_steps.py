@@ -15,20 +15,18 @@ medians, and medians of the ratios of turns that stand side by side: above 1, ou
 
 import argparse
 import json
-import os
-import platform
-import statistics
 import time
 from collections.abc import Callable
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import peers
+from turns import spread
 
+from ecotour import environment
 from ecotour_rlax import catch
 
 SEEDS, BOARDS, HIDDEN, STEPS = 32, 16, 64, 90
@@ -109,19 +107,19 @@ def gymnax_loop(drawn_before: bool) -> tuple[Any, Loop]:
 
 def measure(rounds: int = 30) -> dict[str, Any]:
     """Let all take turns, and return steps per second and ratios."""
-    peers = {"ecotour": ours()}
-    if find_spec("gymnax"):
-        peers["gymnax"] = gymnax_loop(drawn_before=False)
-        peers["gymnax_drawn_before"] = gymnax_loop(drawn_before=True)
+    loops = {"ecotour": ours()}
+    if peers.versions("gymnax"):
+        loops["gymnax"] = gymnax_loop(drawn_before=False)
+        loops["gymnax_drawn_before"] = gymnax_loop(drawn_before=True)
     params = parameters()
     states, programs, returns = {}, {}, {}
-    rates: dict[str, list[float]] = {name: [] for name in peers}
-    for name, (state, loop) in peers.items():
+    rates: dict[str, list[float]] = {name: [] for name in loops}
+    for name, (state, loop) in loops.items():
         states[name] = state
         programs[name] = jax.jit(loop).lower(params, state, jax.random.key(0)).compile()
         returns[name] = 0.0
     for number in range(-2, rounds):  # the first two are warm-up
-        for name in peers if number % 2 else reversed(peers):
+        for name in loops if number % 2 else reversed(loops):
             key = jax.random.fold_in(jax.random.key(1), number + 2)
             began = time.perf_counter()
             states[name], reward = jax.block_until_ready(programs[name](params, states[name], key))
@@ -130,36 +128,15 @@ def measure(rounds: int = 30) -> dict[str, Any]:
                 returns[name] += float(reward)
     episodes = rounds * SEEDS * BOARDS * STEPS / catch.EPISODE
     return {
-        "steps_per_s": {name: _spread(values, 0) for name, values in rates.items()},
+        "steps_per_s": {name: spread(values, 0) for name, values in rates.items()},
         "ratios": {
-            name: _spread([a / b for a, b in zip(rates["ecotour"], values, strict=True)], 3)
+            name: spread([a / b for a, b in zip(rates["ecotour"], values, strict=True)])
             for name, values in rates.items()
             if name != "ecotour"
         },
         # the same game and the same agent: these must agree within a few thousandths
         "mean_return": {name: round(total / episodes, 4) for name, total in returns.items()},
-        "machine": _machine(),
-    }
-
-
-def _spread(values: list[float], digits: int) -> dict[str, float]:
-    low, middle, high = statistics.quantiles(values, n=4)
-    return {"median": round(middle, digits), "p25": round(low, digits), "p75": round(high, digits)}
-
-
-def _machine() -> dict[str, Any]:
-    cpu = platform.processor()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        lines = (line for line in info.read_text().splitlines() if line.startswith("model name"))
-        cpu = next(lines, cpu).partition(":")[2].strip()
-    packages = ("jax", *(["gymnax"] if find_spec("gymnax") else []))
-    return {
-        "cpu": cpu,
-        "cores": os.cpu_count(),
-        "load": [round(value, 2) for value in os.getloadavg()],
-        "python": platform.python_version(),
-        **{name: version(name) for name in packages},
+        "machine": environment.describe() | peers.versions("gymnax"),
     }
 
 

@@ -1,8 +1,8 @@
 """The flagship's training step, written out in each way that `gan_step` compares.
 
 The network stands here once more, not imported from the demo: a peer must stay what it is when
-the demo changes. Each maker imports its own library and returns a function that runs one step and
-waits for it.
+the demo changes. Each maker imports its own library and returns a function that runs one step (or,
+where steps are fused, `FUSED` of them) and waits for it.
 """
 
 from collections.abc import Callable
@@ -10,6 +10,8 @@ from typing import Any
 
 BATCH, LATENTS = 64, 20
 GENERATOR = (32, 1)
+FUSED = 10
+"""Steps in one dispatch of the peers that fuse them."""
 DISCRIMINATOR = ((8, 2), (16, 1), (32, 2), (64, 1), (128, 2))
 
 
@@ -43,8 +45,11 @@ def useful_gflop() -> float:
     return 2 * BATCH * total / 1e9
 
 
-def _haiku_step(lowering_name: str, together: bool) -> Callable[[], None]:
-    """Our step, or the public example's; ``together``: real and fake images as one batch."""
+def haiku_step(lowering_name: str, together: bool, fused: int = 1) -> Callable[[], None]:
+    """Our step, or the public example's, on JAX's default device.
+
+    ``together``: real and fake images as one batch; ``fused``: steps in one dispatch.
+    """
     import haiku as hk
     import jax
     import jax.numpy as jnp
@@ -104,6 +109,12 @@ def _haiku_step(lowering_name: str, together: bool) -> Callable[[], None]:
         state = generator_params, discriminator_params, generator_adam, discriminator_adam
         return state, losses
 
+    def updates_fused(state: Any, real: jax.Array, key: jax.Array) -> tuple[Any, Any]:
+        def one(state: Any, key: jax.Array) -> tuple[Any, Any]:
+            return update(state, real, key)
+
+        return jax.lax.scan(one, state, jax.random.split(key, fused))
+
     key = jax.random.key(0)
     real = jnp.tanh(jax.random.normal(key, (BATCH, 28, 28, 1)))
     params = (
@@ -111,7 +122,8 @@ def _haiku_step(lowering_name: str, together: bool) -> Callable[[], None]:
         discriminate.init(key, real),
     )
     state: Any = (*params, adam.init(params[0]), adam.init(params[1]))
-    compiled = jax.jit(update, donate_argnums=0).lower(state, real, key).compile()
+    program = update if fused == 1 else updates_fused
+    compiled = jax.jit(program, donate_argnums=0).lower(state, real, key).compile()
 
     def step() -> None:
         nonlocal state, key
@@ -121,11 +133,20 @@ def _haiku_step(lowering_name: str, together: bool) -> Callable[[], None]:
     return step
 
 
-def _torch_step(channels_last: bool) -> Callable[[], None]:
+def torch_step(
+    channels_last: bool, device: str = "cpu", compiled: bool = False
+) -> Callable[[], None]:
+    """PyTorch's step, eager or with both networks compiled.
+
+    On a GPU with the choices that are quickest there and keep the numbers that JAX's defaults have:
+    cuDNN may search for the best algorithm, and products may be made in TF32.
+    """
     import torch
     from torch import nn
     from torch.nn import functional
 
+    torch.backends.cudnn.benchmark = True
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     layout = torch.channels_last if channels_last else torch.contiguous_format
 
     class Same(nn.Module):
@@ -150,8 +171,8 @@ def _torch_step(channels_last: bool) -> Callable[[], None]:
         layers += [nn.LeakyReLU(0.2)]
         size, channels = -(-size // stride), width
     layers += [nn.Flatten(), nn.Linear(size * size * channels, 2)]
-    discriminator = nn.Sequential(*layers).to(memory_format=layout)
-    generator = nn.Sequential(
+    discriminator: Any = nn.Sequential(*layers).to(device, memory_format=layout)
+    generator: Any = nn.Sequential(
         nn.Linear(LATENTS, 7 * 7 * 64),
         nn.Unflatten(1, (64, 7, 7)),
         nn.ReLU(),
@@ -159,16 +180,18 @@ def _torch_step(channels_last: bool) -> Callable[[], None]:
         nn.ReLU(),
         nn.ConvTranspose2d(GENERATOR[0], GENERATOR[1], 5, 2, padding=2, output_padding=1),
         nn.Tanh(),
-    ).to(memory_format=layout)
+    ).to(device, memory_format=layout)
     generator_adam, discriminator_adam = (
         torch.optim.Adam(net.parameters(), 1e-4, betas=(0.5, 0.9))
         for net in (generator, discriminator)
     )
-    real = torch.tanh(torch.randn(BATCH, 1, 28, 28)).to(memory_format=layout)
-    zeros, ones = (torch.full((BATCH,), label, dtype=torch.long) for label in (0, 1))
+    if compiled:
+        discriminator, generator = torch.compile(discriminator), torch.compile(generator)
+    real = torch.tanh(torch.randn(BATCH, 1, 28, 28)).to(device, memory_format=layout)
+    zeros, ones = (torch.full((BATCH,), label, dtype=torch.long, device=device) for label in (0, 1))
 
     def fakes() -> torch.Tensor:
-        return generator(torch.randn(BATCH, LATENTS))
+        return generator(torch.randn(BATCH, LATENTS, device=device))
 
     def step() -> None:
         with torch.no_grad():
@@ -193,6 +216,8 @@ def _torch_step(channels_last: bool) -> Callable[[], None]:
             parameter.grad = gradient
         discriminator_adam.step()
         generator_adam.step()
+        if device != "cpu":
+            torch.cuda.synchronize()
 
     return step
 
@@ -212,9 +237,9 @@ def _matrix_product_step() -> Callable[[], None]:
 
 
 MAKERS: dict[str, Callable[[], Callable[[], None]]] = {
-    "ecotour": lambda: _haiku_step("fast", together=True),
-    "haiku": lambda: _haiku_step("xla", together=False),
-    "torch": lambda: _torch_step(channels_last=False),
-    "torch_channels_last": lambda: _torch_step(channels_last=True),
+    "ecotour": lambda: haiku_step("fast", together=True),
+    "haiku": lambda: haiku_step("xla", together=False),
+    "torch": lambda: torch_step(channels_last=False),
+    "torch_channels_last": lambda: torch_step(channels_last=True),
     "matrix_product": _matrix_product_step,
 }

@@ -1,0 +1,101 @@
+"""Peers that take turns: each in a process of its own, waiting while another measures.
+
+A busy moment of the machine then falls on all of them, and the ratio of two blocks that stand side
+by side says more than either time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+BLOCK = 5
+"""Timed calls of a peer before the next one has its turn."""
+
+Times = dict[str, list[list[float]]]
+
+
+def serve(make: Callable[[], Callable[[], None]]) -> None:
+    """A peer: makes its call, then times as many of them as each line of stdin asks for."""
+    begin = time.perf_counter()
+    call = make()
+    call()
+    print(json.dumps(time.perf_counter() - begin), flush=True)
+    for line in sys.stdin:
+        times = []
+        for _ in range(int(line)):
+            begin = time.perf_counter()
+            call()
+            times.append(1e3 * (time.perf_counter() - begin))
+        print(json.dumps(times), flush=True)
+
+
+def take_turns(
+    commands: dict[str, list[str]], calls: int, environment: dict[str, str] | None = None
+) -> tuple[dict[str, float], Times]:
+    """Time every peer.
+
+    Args:
+        commands: what starts each peer; the process must run `serve`.
+        calls: timed calls of each, rounded up to whole blocks.
+        environment: variables that each process gets besides those of this one.
+
+    Returns:
+        Seconds to the end of each peer's first call, and milliseconds of its calls, by block. The
+        first block is warm-up and is left out.
+    """
+    workers: dict[str, subprocess.Popen[str]] = {}
+    first: dict[str, float] = {}
+    times: Times = {name: [] for name in commands}
+    try:
+        for name, command in commands.items():
+            # one after another: a compilation takes all cores, and its time is reported
+            workers[name] = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=os.environ | (environment or {}),
+            )
+            first[name] = _answer(workers[name], name)
+        for block in range(-1, -(-calls // BLOCK)):
+            # the order turns round from block to block, for the sake of what follows whom
+            for name in commands if block % 2 else reversed(commands):
+                worker = workers[name]
+                assert worker.stdin is not None
+                worker.stdin.write(f"{BLOCK}\n")
+                worker.stdin.flush()
+                measured = _answer(worker, name)
+                if block >= 0:
+                    times[name].append(measured)
+    finally:
+        for worker in workers.values():
+            worker.kill()
+            worker.wait()
+    return first, times
+
+
+def spread(values: Sequence[float], digits: int = 3) -> dict[str, float]:
+    """Median and quartiles."""
+    low, middle, high = statistics.quantiles(values, n=4)
+    return {"median": round(middle, digits), "p25": round(low, digits), "p75": round(high, digits)}
+
+
+def ratios(times: Times, ours: str, theirs: str) -> dict[str, float]:
+    """The spread of the ratios of blocks that stand side by side."""
+    pairs = zip(times[ours], times[theirs], strict=True)
+    return spread([statistics.median(a) / statistics.median(b) for a, b in pairs])
+
+
+def _answer(worker: subprocess.Popen[str], name: str) -> Any:
+    assert worker.stdout is not None
+    line = worker.stdout.readline()
+    if not line:
+        raise RuntimeError(f"the peer {name!r} ended early; run it alone: --peer {name}")
+    return json.loads(line)
