@@ -63,7 +63,9 @@ def run(
             status = "interrupted"
     except EcotourError as error:
         status, failure = "failed", error
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a demo raises
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever a demo raises
         status = "failed"
         failure = PluginError(f"{plan.demo} failed: {type(error).__name__}: {_first_line(error)}")
         failure.__cause__ = error

@@ -217,7 +217,11 @@ def test_a_state_with_more_than_arrays_is_refused_with_the_leaf(
         carry_out(program, programs.plan(4))
 
 
-@pytest.mark.parametrize("error", [ValueError("boom\nsecond line"), SystemExit(0)])
+class Halt(BaseException):
+    """What no `except Exception` sees."""
+
+
+@pytest.mark.parametrize("error", [ValueError("boom\nsecond line"), SystemExit(0), Halt("now")])
 def test_whatever_a_step_raises_is_a_failed_run_with_one_line(error: BaseException) -> None:
     def step(state: Any, batch: Any, key: jax.Array) -> Any:
         raise error

@@ -284,6 +284,16 @@ def test_an_interrupted_run_says_how_it_goes_on() -> None:
     assert f"ecotour resume '{runs}/my gan'\n" in written.getvalue(), "in one piece, to be copied"
 
 
+@pytest.mark.parametrize(("progress", "offered"), [({}, False), ({"update": 40}, True)], ids=str)
+def test_a_failed_run_says_how_it_goes_on_if_it_came_anywhere(
+    progress: dict[str, int], offered: bool
+) -> None:
+    written = io.StringIO()
+    record = {"demo": "gan", "status": "failed", "run_dir": "run", "progress": progress}
+    Console(file=written, width=80).print(summary(record), crop=False)
+    assert ("ecotour resume run" in written.getvalue()) is offered
+
+
 def test_sparklines_show_shape_and_gaps() -> None:
     assert glyphs.sparkline([0, 1, 2, 3, 4, 5, 6, 7], 8) == "▁▂▃▄▅▆▇█"
     assert glyphs.sparkline([0, math.nan, 7], 8) == "▁ █"

@@ -103,7 +103,9 @@ def build(demo: Demo, config: Any, name: str) -> Program:
         raise
     except ValueError as error:
         raise UsageError(f"{name}: {error}") from error
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise PluginError(f"{name}: build failed: {type(error).__name__}: {error}") from error
     if not isinstance(program, Program) or not program.steps:
         raise PluginError(f"{name}: build must return an ecotour.Program with at least one step")

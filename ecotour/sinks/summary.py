@@ -149,7 +149,9 @@ def _files(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if report.exists():
         yield "report", one_line(str(report))
     yield "record", one_line(str(Path(run_dir) / "run.json"))
-    if record.get("status") in ("interrupted", "failed"):
+    status = record.get("status")
+    # one that failed before its first step would fail there again
+    if status == "interrupted" or (status == "failed" and record.get("progress")):
         yield "go on", one_line(shlex.join(["ecotour", "resume", str(run_dir)]))
 
 
