@@ -172,6 +172,41 @@ def test_mistakes_are_warnings_that_say_how_to_mend_them(site: Path) -> None:
     assert "shows no 'nothing'; it shows" in said
 
 
+def test_a_number_in_a_sentence_is_the_records(site: Path) -> None:
+    make = {"metrics": {"update": {"loss": 0.4591907, "lost": None}}}
+    shutil.rmtree(site / "kept" / "gan")
+    make_record(site / "kept" / "gan", **make)
+    (site / "more.md").write_text(
+        "# More\n\nIt is {ecotour-value}`gan; a <b> check; .2f`, then"
+        " {ecotour-value}`gan; update.loss`.\n"
+    )
+    build(site)
+    assert "It is 0.50, then 0.459." in text_of(site / "html" / "more.html")
+    record = site / "kept" / "gan" / "record.json"
+    record.write_text(record.read_text().replace("0.4591907", "0.25"))
+    build(site)
+    assert "then 0.25." in text_of(site / "html" / "more.html")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("gan; update.los", "unknown value of gan 'update.los': did you mean update.loss?"),
+        ("gna; update.loss", "gna holds no record"),
+        ("gan", "'gan': write DEMO; NAME or DEMO; NAME; FORMAT"),
+        ("gan; update.loss; .2q", "update.loss of gan is 0.5, not to be written as '.2q'"),
+        ("gan; update.gone", "update.gone of gan is None, not to be written as '.3g'"),
+    ],
+)
+def test_a_number_that_is_not_there_is_a_warning(text: str, said: str, site: Path) -> None:
+    shutil.rmtree(site / "kept" / "gan")
+    make_record(site / "kept" / "gan", metrics={"update": {"loss": 0.5, "gone": None}})
+    (site / "more.md").write_text(f"# More\n\nIt is {{ecotour-value}}`{text}`.\n")
+    found = build(site, code=1)
+    assert said in found
+    assert "more.md:3" in found
+
+
 def test_a_missing_record_can_be_allowed(site: Path) -> None:
     shutil.rmtree(site / "kept" / "gan")
     build(site, "-D", "suppress_warnings=ecotour.record")

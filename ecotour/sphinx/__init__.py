@@ -7,8 +7,9 @@ In ``conf.py``::
     ecotour_source_url = "https://…/{path}"   # optional: where {path}, as in the package, is shown
 
 and on a page the directives ``ecotour-demo`` (see `ecotour.sphinx.demo`) and ``ecotour-gallery``
-(see `ecotour.sphinx.gallery`). Neither JAX nor the demo is imported: the source is found through
-the metadata of the installed distribution, and all else was recorded.
+(see `ecotour.sphinx.gallery`), and in a sentence the role ``ecotour-value`` (see
+`ecotour.sphinx.value`). Neither JAX nor the demo is imported: the source is found through the
+metadata of the installed distribution, and all else was recorded.
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Add the directives, the settings and the stylesheet."""
     from ecotour.sphinx.demo import DemoDirective
     from ecotour.sphinx.gallery import GalleryDirective
+    from ecotour.sphinx.value import ValueRole
 
     app.add_config_value("ecotour_records", "records", "env", str)
     app.add_config_value("ecotour_source_url", "", "env", str)
     app.add_directive("ecotour-demo", DemoDirective)
     app.add_directive("ecotour-gallery", GalleryDirective)
+    app.add_role("ecotour-value", ValueRole())
     app.add_css_file(STYLE)
     app.connect("builder-inited", _write_style)
     return {"version": __version__, "parallel_read_safe": True, "parallel_write_safe": True}
