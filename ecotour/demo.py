@@ -254,12 +254,15 @@ class Demo:
         config: A frozen dataclass; each field, made with `flag`, is a command-line flag.
         build: From a configuration to the program. Quick: no training, no device.
         teaches: A paragraph on what a reader will have learned.
+        cpu_devices: Into how many devices `ecotour run` lets JAX split a CPU for it, where there
+            are as many cores. The program must do with any number, and spread its work itself.
     """
 
     summary: str
     config: type
     build: Callable[[Any], Program]
     teaches: str = ""
+    cpu_devices: int = 1
 
 
 def flag(

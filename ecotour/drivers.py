@@ -53,6 +53,7 @@ class CompiledDriver:
         self.program, shapes, made = stages.compile_step(
             driven, self.carry, self.arrays, self.order, self.key
         )
+        self._place()
         (_, state_shapes), _ = shapes
         self.stale = stages.differences(self.state, state_shapes)
         made["compiles"] = costs["compiles"] + 1
@@ -66,6 +67,13 @@ class CompiledDriver:
             )
         return made
 
+    def _place(self) -> None:
+        """Put all arguments, once, where a program for several devices wants them."""
+        places, _ = self.program.input_shardings
+        if any(len(place.device_set) > 1 for place in jax.tree.leaves(places)):
+            given = self.carry, self.arrays, self.order, self.key
+            self.carry, self.arrays, self.order, self.key = jax.device_put(given, places)
+
     def advance(self, goal: int, stop: Callable[[], bool]) -> int:
         """Go on to step number ``goal``, unless asked to stop; return the number reached."""
         if self.stale:
@@ -78,7 +86,7 @@ class CompiledDriver:
                 epoch = self.feed.epoch(done + 1)
                 end = min(goal, (epoch + 1) * self.feed.steps_per_epoch)
                 if done % self.feed.steps_per_epoch == 0:
-                    self.order = self.feed.order(epoch)
+                    self.order = jax.device_put(self.feed.order(epoch), self.order.sharding)
             order = self.order
             while done < end:
                 carry, self.metrics = program(carry, arrays, order, key)

@@ -169,6 +169,23 @@ def use_cache() -> str:
     return ""
 
 
+def split_cpu(count: int) -> None:
+    """Let JAX see the CPU as ``count`` devices, if there are as many cores.
+
+    Where JAX has started already, or the user has chosen a number, that number stays.
+    """
+    import jax
+
+    from ecotour import environment
+
+    chosen = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    config: Any = jax.config
+    if chosen or config.jax_num_cpu_devices > 0 or not 1 < count <= environment.cores():
+        return
+    with contextlib.suppress(RuntimeError):  # it has started
+        jax.config.update("jax_num_cpu_devices", count)
+
+
 def _tell(text: bytes) -> None:
     with contextlib.suppress(OSError):
         os.write(2, text)

@@ -38,6 +38,7 @@ def main(arguments: argparse.Namespace) -> int:
             try:
                 entry, demo = load(known, path, arguments.disable)
                 plan = plan_of(known, path, entry, demo, arguments.steps)
+                process.split_cpu(demo.cpu_devices)
                 program = run.build(demo, plan.config, entry.name)
                 totals = totals_of(known, path, program, plan)
                 from ecotour import continuation

@@ -48,6 +48,7 @@ def main(arguments: argparse.Namespace) -> int:
             source_hash=source_hash(entry),
             about=demo.summary,
         )
+        process.split_cpu(demo.cpu_devices)
         program = build(demo, config, entry.name)
         return drive.drive(
             program,

@@ -19,7 +19,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-NAMES = ("gan_step", "runner_overhead", "startup", "ledger_adds_up", "peak_memory", "catch_steps")
+NAMES = (
+    "gan_step",
+    "runner_overhead",
+    "startup",
+    "ledger_adds_up",
+    "peak_memory",
+    "catch_steps",
+    "gan_gpu",
+)
 
 
 def main() -> None:
@@ -54,6 +62,8 @@ def main() -> None:
     print(table.text(made))
     if absent:
         print(f"not installed, so nothing was compared with them: {', '.join(absent)}")
+    for what, why in found.get("gan_gpu", {}).get("not_measured", {}).items():
+        print(f"gan_gpu: {what} not measured: {why}")
     found["table"] = [row._asdict() for row in made]
     if arguments.json:
         arguments.json.write_text(json.dumps(found, indent=1) + "\n")

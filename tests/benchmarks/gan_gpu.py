@@ -45,7 +45,7 @@ def measure(steps: int = 100, device: str = "gpu") -> dict[str, Any]:
 
     absent: dict[str, str] = {}
     if jax.default_backend() != device:
-        return {"not_measured": {"all": f"no {device}: JAX runs on {jax.default_backend()}"}}
+        return {"not_measured": {"everything": f"no {device}: JAX runs on {jax.default_backend()}"}}
     names = list(MAKERS)
     if reason := _no_torch(device):
         names = [name for name in names if not name.startswith("torch")]

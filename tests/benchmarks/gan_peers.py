@@ -55,7 +55,11 @@ def haiku_step(lowering_name: str, together: bool, fused: int = 1) -> Callable[[
     import jax.numpy as jnp
     import optax
 
+    from ecotour.cli.process import split_cpu
     from ecotour_gan.convolutions import lowering
+
+    if lowering_name != "xla":
+        split_cpu(2)  # as `ecotour run gan` does
 
     def generator(latents: jax.Array) -> jax.Array:
         x = hk.Linear(7 * 7 * 64)(latents).reshape(-1, 7, 7, 64)
@@ -124,6 +128,7 @@ def haiku_step(lowering_name: str, together: bool, fused: int = 1) -> Callable[[
     state: Any = (*params, adam.init(params[0]), adam.init(params[1]))
     program = update if fused == 1 else updates_fused
     compiled = jax.jit(program, donate_argnums=0).lower(state, real, key).compile()
+    state, real, key = jax.device_put((state, real, key), compiled.input_shardings[0])
 
     def step() -> None:
         nonlocal state, key

@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 
 from ecotour import Program, Step, Verdict, events, registry
+from ecotour.cli.process import split_cpu
 from ecotour.continuation import identity
 from ecotour.plan import Plan
 from ecotour.record import RunDirectory
@@ -82,6 +83,7 @@ def in_a_bare_loop(program: Program, batch: Any, steps: int) -> float:
     key = jax.random.key(0)
     state = jax.tree.map(jnp.copy, jax.jit(step.init)(key, batch))
     compiled = jax.jit(step.step, donate_argnums=0).lower(state, batch, key).compile()
+    state, batch, key = jax.device_put((state, batch, key), compiled.input_shardings[0])
     state, metrics = compiled(state, batch, key)
     jax.block_until_ready(state)
     began = time.perf_counter()
@@ -105,6 +107,7 @@ def alternate(ours: Callable[[], float], bare: Callable[[], float], rounds: int)
 
 def measure() -> dict[str, Any]:
     """The small step and the GAN's."""
+    split_cpu(2)  # as `ecotour run gan` does
     program = small()
     steps = 10_000
     found = {

@@ -32,6 +32,7 @@ def rows(found: dict[str, Any]) -> list[Row]:
         "startup": _startup,
         "peak_memory": _memory,
         "ledger_adds_up": _ledger,
+        "gan_gpu": _gan_gpu,
     }
     return [row for name, make in makers.items() if name in found for row in make(found[name])]
 
@@ -115,6 +116,25 @@ def _ledger(found: dict[str, Any]) -> list[Row]:
             f"{found['phases_share_of_wall'] * wall:.1f} s", f"{wall:.1f} s",
             found["phases_share_of_wall"], None, None, "0.90 to 1.10"),
     ]  # fmt: skip
+
+
+def _gan_gpu(found: dict[str, Any]) -> list[Row]:
+    names = {
+        "haiku": "the same network in plain Haiku",
+        "torch": "PyTorch eager",
+        "torch_channels_last": "PyTorch eager, channels last",
+        "torch_compiled": "PyTorch compiled",
+    }
+    made = []
+    for pair, ratio in found.get("ratios", {}).items():
+        ours, _, theirs = pair.partition(" / ")
+        what = "GAN step on a GPU" + (", ten fused" if ours == "ecotour_fused" else "")
+        times = (f"{found['ms'][name]['median']:.2f} ms" for name in (ours, theirs))
+        made.append(
+            Row(what, names[theirs], *times, ratio["median"], ratio["p25"], ratio["p75"],
+                "none yet")
+        )  # fmt: skip
+    return made
 
 
 def _microseconds(value: float) -> str:

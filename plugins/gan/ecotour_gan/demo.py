@@ -331,7 +331,7 @@ def build(config: Config) -> ecotour.Program:
         judge=partial(judge, config),
         data={"train": ecotour.Digits("train"), "test": ecotour.Digits("test")},
         batch_size=config.batch_size,
-        notes={"convolutions": convolutions.resolve(config.convolutions)},
+        notes={"convolutions": convolutions.describe(config.convolutions)},
     )
 
 
@@ -355,4 +355,5 @@ def ecotour_demo() -> ecotour.Demo:
             "Optax, the whole step compiled as one program. And how to judge the result, since "
             "the losses cannot."
         ),
+        cpu_devices=2,
     )

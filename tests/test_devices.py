@@ -1,0 +1,69 @@
+"""Demos that ask for several CPU devices: how many they get, and runs that go on with others."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import runs
+
+from ecotour.checkpoint import Store
+
+SPREAD = Path(__file__).parent / "demos" / "spread.py"
+CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+two_cores = pytest.mark.skipif(len(CORES) < 2, reason="this process may not use two cores")
+
+
+def ecotour(*arguments: object, cores: list[int] = CORES, **variables: str) -> Path:
+    """Run a command on these cores alone; the run's directory is its last argument."""
+    process = runs.start(
+        *arguments,
+        "--quiet",
+        env=runs.environment(**variables),
+        preexec_fn=lambda: os.sched_setaffinity(0, cores),
+    )
+    said = process.communicate()[1]
+    assert process.returncode == 0, said
+    return Path(str(arguments[-1]))
+
+
+def digest(out: Path, step: int) -> Any:
+    """Of the weights after ``step``."""
+    return Store(out).about("descend", step)["leaves"][0]["sha256"]
+
+
+def devices(out: Path) -> int:
+    """How many the run had."""
+    return len(runs.record(out)["environment"]["devices"])
+
+
+@two_cores
+def test_as_many_devices_as_asked_for_and_no_more_than_cores(tmp_path: Path) -> None:
+    assert devices(ecotour("run", SPREAD, "--strict", "--out", tmp_path / "two")) == 2
+    alone = tmp_path / "alone"
+    assert devices(ecotour("run", SPREAD, "--strict", "--out", alone, cores=CORES[:1])) == 1
+    chosen = {"JAX_NUM_CPU_DEVICES": "1"}
+    assert devices(ecotour("run", SPREAD, "--strict", "--out", tmp_path / "user", **chosen)) == 1
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    assert devices(ecotour("run", SPREAD, "--strict", "--out", tmp_path / "four", **flags)) == 4
+    losses = [
+        [row["loss"] for row in runs.rows(tmp_path / name)] for name in ("two", "alone", "four")
+    ]
+    np.testing.assert_allclose(losses[1:], losses[:1] * 2, rtol=1e-3, atol=1e-9)
+
+
+@two_cores
+def test_a_run_on_two_devices_goes_on_bit_for_bit_and_on_one_as_well(tmp_path: Path) -> None:
+    straight = ecotour("run", SPREAD, "--steps", 40, "--out", tmp_path / "straight")
+    half = ecotour("run", SPREAD, "--steps", 20, "--out", tmp_path / "half")
+    again = ecotour("run", SPREAD, "--steps", 20, "--out", tmp_path / "again")
+    ecotour("resume", "--steps", 40, half)
+    assert devices(half) == 2
+    assert digest(half, 40) == digest(straight, 40)
+    ecotour("resume", "--steps", 40, again, cores=CORES[:1])
+    assert devices(again) == 1
+    last = [runs.rows(out)[-1]["loss"] for out in (straight, again)]
+    np.testing.assert_allclose(*last, rtol=1e-3, atol=1e-9)
