@@ -89,8 +89,9 @@ def haiku_step(lowering_name: str, together: bool, fused: int = 1) -> Callable[[
         def discriminator_loss(params: Any) -> jax.Array:
             fake = fakes(generator_params, fake_key)
             if together:
-                logits = discriminate.apply(params, jnp.concatenate([real, fake]))
-                real_logits, fake_logits = jnp.split(logits, 2)
+                both = jnp.stack([real, fake], axis=1).reshape(-1, 28, 28, 1)
+                logits = discriminate.apply(params, both).reshape(-1, 2, 2)
+                real_logits, fake_logits = logits[:, 0], logits[:, 1]
             else:
                 real_logits = discriminate.apply(params, real)
                 fake_logits = discriminate.apply(params, fake)

@@ -187,9 +187,10 @@ def discriminator_loss(
 ) -> jax.Array:
     """How badly real images and freshly drawn ones are told apart."""
     fake = draw(config, generator, key, len(real))
-    logits = discriminator_of(config).apply(params, jnp.concatenate([real, fake]))
-    real_logits, fake_logits = jnp.split(logits, 2)
-    return cross_entropy(real_logits, REAL) + cross_entropy(fake_logits, FAKE)
+    # one batch of both, by turns: wherever it is cut in two, each half has as many of either
+    both = jnp.stack([real, fake], axis=1).reshape(-1, *real.shape[1:])
+    logits = discriminator_of(config).apply(params, both).reshape(-1, 2, 2)
+    return cross_entropy(logits[:, 0], REAL) + cross_entropy(logits[:, 1], FAKE)
 
 
 def generator_loss(
@@ -228,7 +229,8 @@ def init(config: Config, key: jax.Array, batch: Batch) -> State:
 # public Haiku example of this network. Each loss draws latents of its own.
 #
 # `convolutions.lowering` changes how a convolution is computed, not what it is: XLA's own is
-# several times slower on a CPU, above all in the gradients.
+# several times slower on a CPU, above all in the gradients. It also gives half of the batch to each
+# of two cores, if JAX sees them as two devices (`cpu_devices`, in the last cell).
 
 
 # %%
