@@ -53,7 +53,8 @@ class CompiledDriver:
         self.program, shapes, made = stages.compile_step(
             driven, self.carry, self.arrays, self.order, self.key
         )
-        self._place()
+        given = self.carry, self.arrays, self.order, self.key
+        self.carry, self.arrays, self.order, self.key = stages.place(self.program, given)
         (_, state_shapes), _ = shapes
         self.stale = stages.differences(self.state, state_shapes)
         made["compiles"] = costs["compiles"] + 1
@@ -66,13 +67,6 @@ class CompiledDriver:
                 "dtypes the same"
             )
         return made
-
-    def _place(self) -> None:
-        """Put all arguments, once, where a program for several devices wants them."""
-        places, _ = self.program.input_shardings
-        if any(len(place.device_set) > 1 for place in jax.tree.leaves(places)):
-            given = self.carry, self.arrays, self.order, self.key
-            self.carry, self.arrays, self.order, self.key = jax.device_put(given, places)
 
     def advance(self, goal: int, stop: Callable[[], bool]) -> int:
         """Go on to step number ``goal``, unless asked to stop; return the number reached."""

@@ -75,6 +75,21 @@ def compile_step(
     return program, traced.out_info, costs
 
 
+def place(program: jax.stages.Compiled, arguments: Any) -> Any:
+    """Put arguments where a program for several devices wants them; they would move at each call.
+
+    Those of a program for one device, and those that it does not use, stay where they are.
+    """
+    places, _ = program.input_shardings
+    if all(len(one.device_set) == 1 for one in jax.tree.leaves(places)):
+        return arguments
+
+    def put(place: Any, argument: Any) -> Any:
+        return argument if place is None else jax.device_put(argument, place)
+
+    return jax.tree.map(put, places, arguments, is_leaf=lambda one: one is None)
+
+
 def differences(before: Any, after: Any, what: str = "state") -> list[str]:
     """Name each leaf that is not the same in two trees of shapes, from what to what."""
     old_structure: Any

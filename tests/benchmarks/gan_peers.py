@@ -56,6 +56,7 @@ def haiku_step(lowering_name: str, together: bool, fused: int = 1) -> Callable[[
     import optax
 
     from ecotour.cli.process import split_cpu
+    from ecotour.stages import place
     from ecotour_gan.convolutions import lowering
 
     if lowering_name != "xla":
@@ -129,7 +130,7 @@ def haiku_step(lowering_name: str, together: bool, fused: int = 1) -> Callable[[
     state: Any = (*params, adam.init(params[0]), adam.init(params[1]))
     program = update if fused == 1 else updates_fused
     compiled = jax.jit(program, donate_argnums=0).lower(state, real, key).compile()
-    state, real, key = jax.device_put((state, real, key), compiled.input_shardings[0])
+    state, real, key = place(compiled, (state, real, key))
 
     def step() -> None:
         nonlocal state, key

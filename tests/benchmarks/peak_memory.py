@@ -12,6 +12,7 @@ BARE = """
 import jax, jax.numpy as jnp
 from ecotour import registry
 from ecotour.cli.process import split_cpu
+from ecotour.stages import place
 split_cpu(2)
 demo = registry.load(registry.pick("gan"))
 program = demo.build(demo.config())
@@ -20,7 +21,7 @@ key = jax.random.key(0)
 batch = {"image": jnp.zeros((64, 28, 28, 1), jnp.uint8), "label": jnp.zeros((64,), jnp.uint8)}
 state = jax.tree.map(jnp.copy, jax.jit(step.init)(key, batch))
 compiled = jax.jit(step.step, donate_argnums=0).lower(state, batch, key).compile()
-state, batch, key = jax.device_put((state, batch, key), compiled.input_shardings[0])
+state, batch, key = place(compiled, (state, batch, key))
 for _ in range(100):
     state, metrics = compiled(state, batch, key)
 jax.block_until_ready(state)

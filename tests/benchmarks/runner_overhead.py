@@ -29,6 +29,7 @@ from ecotour.record import RunDirectory
 from ecotour.runner import run
 from ecotour.sinks.checkpoints import Checkpoints
 from ecotour.sinks.recorder import Recorder
+from ecotour.stages import place
 
 SMALL = 88
 """Side of the matrices of the small step: some 50 µs on the machine that this was written on."""
@@ -83,7 +84,7 @@ def in_a_bare_loop(program: Program, batch: Any, steps: int) -> float:
     key = jax.random.key(0)
     state = jax.tree.map(jnp.copy, jax.jit(step.init)(key, batch))
     compiled = jax.jit(step.step, donate_argnums=0).lower(state, batch, key).compile()
-    state, batch, key = jax.device_put((state, batch, key), compiled.input_shardings[0])
+    state, batch, key = place(compiled, (state, batch, key))
     state, metrics = compiled(state, batch, key)
     jax.block_until_ready(state)
     began = time.perf_counter()

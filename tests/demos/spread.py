@@ -17,14 +17,15 @@ class Config:
     """No flags."""
 
 
-def init(key: jax.Array, batch: Any) -> jax.Array:
-    """Weights of a linear model, ``[16]``."""
-    return jnp.zeros(16)
+def init(key: jax.Array, batch: Any) -> dict[str, Any]:
+    """Weights of a linear model, ``[16]``, and a leaf that no step reads."""
+    return {"weights": jnp.zeros(16), "idle": jnp.zeros(3), "nothing": None}
 
 
-def step(weights: jax.Array, batch: Any, key: jax.Array) -> Any:
-    """Descend on 64 fresh examples whose truth is the weights 0 … 15."""
-    inputs = jax.random.normal(key, (64, 16))
+def step(state: dict[str, Any], batch: Any, key: jax.Array) -> Any:
+    """Descend on 64 examples whose truth is the weights 0 … 15; the key is not used."""
+    weights = state["weights"]
+    inputs = jnp.sin(jnp.arange(64 * 16.0) ** 2).reshape(64, 16)
     mesh = jax.sharding.Mesh(np.array(jax.local_devices()), ("batch",))
     spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("batch"))
     inputs = jax.lax.with_sharding_constraint(inputs, spread)
@@ -33,7 +34,8 @@ def step(weights: jax.Array, batch: Any, key: jax.Array) -> Any:
         return jnp.mean((inputs @ (weights - jnp.arange(16.0))) ** 2)
 
     value, gradient = jax.value_and_grad(loss)(weights)
-    return weights - 0.05 * gradient, {"loss": value}
+    new = state | {"weights": weights - 0.5 * gradient, "idle": jnp.ones(3)}
+    return new, {"loss": value}
 
 
 @ecotour.hookimpl
@@ -49,5 +51,5 @@ def ecotour_demo() -> ecotour.Demo:
 
 def judge(outcome: ecotour.Outcome) -> ecotour.Verdict:
     """Whether the weights are found."""
-    error = float(jnp.abs(outcome.states["descend"] - jnp.arange(16.0)).max())
+    error = float(jnp.abs(outcome.states["descend"]["weights"] - jnp.arange(16.0)).max())
     return ecotour.Verdict((ecotour.Check.at_most("largest error", error, 0.5),))
