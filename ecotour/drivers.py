@@ -18,6 +18,9 @@ from ecotour.errors import ContractError
 from ecotour.feed import Feed
 
 MAX_RECOMPILES = 3
+IN_FLIGHT = 8
+"""Steps handed to several devices before they are waited for. A CPU has room for 32; where more are
+asked for, a sum over devices can wait for ever for a part that finds no room to begin."""
 
 
 class CompiledDriver:
@@ -33,6 +36,7 @@ class CompiledDriver:
         self.order = feed.order(feed.epoch(done + 1)) if feed else jnp.zeros(0, jnp.int32)
         self.metrics: Any = {}
         self.stale: list[str] = []
+        self.spread = False
 
     @property
     def state(self) -> State:
@@ -53,6 +57,7 @@ class CompiledDriver:
         self.program, shapes, made = stages.compile_step(
             driven, self.carry, self.arrays, self.order, self.key
         )
+        self.spread = stages.count_devices(self.program) > 1
         given = self.carry, self.arrays, self.order, self.key
         self.carry, self.arrays, self.order, self.key = stages.place(self.program, given)
         (_, state_shapes), _ = shapes
@@ -85,6 +90,8 @@ class CompiledDriver:
             while done < end:
                 carry, self.metrics = program(carry, arrays, order, key)
                 done += 1
+                if self.spread and done % IN_FLIGHT == 0:
+                    jax.block_until_ready(carry)
                 if stop():
                     goal = end = done
         self.carry, self.done = carry, done

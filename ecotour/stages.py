@@ -80,14 +80,20 @@ def place(program: jax.stages.Compiled, arguments: Any) -> Any:
 
     Those of a program for one device, and those that it does not use, stay where they are.
     """
-    places, _ = program.input_shardings
-    if all(len(one.device_set) == 1 for one in jax.tree.leaves(places)):
+    if count_devices(program) == 1:
         return arguments
+    places, _ = program.input_shardings
 
     def put(place: Any, argument: Any) -> Any:
         return argument if place is None else jax.device_put(argument, place)
 
     return jax.tree.map(put, places, arguments, is_leaf=lambda one: one is None)
+
+
+def count_devices(program: jax.stages.Compiled) -> int:
+    """On how many devices a program runs."""
+    places, _ = program.input_shardings
+    return max((len(one.device_set) for one in jax.tree.leaves(places)), default=1)
 
 
 def differences(before: Any, after: Any, what: str = "state") -> list[str]:

@@ -67,3 +67,12 @@ def test_a_run_on_two_devices_goes_on_bit_for_bit_and_on_one_as_well(tmp_path: P
     assert devices(again) == 1
     last = [runs.rows(out)[-1]["loss"] for out in (straight, again)]
     np.testing.assert_allclose(*last, rtol=1e-3, atol=1e-9)
+
+
+@two_cores
+def test_thousands_of_short_steps_never_wait_for_each_other(tmp_path: Path) -> None:
+    """With more under way than the devices have room for, a sum over them waits for ever."""
+    out = ecotour(
+        "run", SPREAD, "--steps", 20_000, "--log-every", 10_000, "--out", tmp_path / "run"
+    )
+    assert runs.record(out)["status"] == "finished"

@@ -24,7 +24,7 @@ compiled = jax.jit(step.step, donate_argnums=0).lower(state, batch, key).compile
 state, batch, key = place(compiled, (state, batch, key))
 for _ in range(100):
     state, metrics = compiled(state, batch, key)
-jax.block_until_ready(state)
+    jax.block_until_ready(state)
 """
 
 

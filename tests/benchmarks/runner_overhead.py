@@ -24,12 +24,13 @@ import jax.numpy as jnp
 from ecotour import Program, Step, Verdict, events, registry
 from ecotour.cli.process import split_cpu
 from ecotour.continuation import identity
+from ecotour.drivers import IN_FLIGHT
 from ecotour.plan import Plan
 from ecotour.record import RunDirectory
 from ecotour.runner import run
 from ecotour.sinks.checkpoints import Checkpoints
 from ecotour.sinks.recorder import Recorder
-from ecotour.stages import place
+from ecotour.stages import count_devices, place
 
 SMALL = 88
 """Side of the matrices of the small step: some 50 µs on the machine that this was written on."""
@@ -88,8 +89,11 @@ def in_a_bare_loop(program: Program, batch: Any, steps: int) -> float:
     state, metrics = compiled(state, batch, key)
     jax.block_until_ready(state)
     began = time.perf_counter()
-    for _ in range(steps - 1):
+    spread = count_devices(compiled) > 1
+    for number in range(steps - 1):
         state, metrics = compiled(state, batch, key)
+        if spread and number % IN_FLIGHT == 0:  # with more than 32 under way they wait for ever
+            jax.block_until_ready(state)
     jax.block_until_ready((state, metrics))
     return (time.perf_counter() - began) / (steps - 1)
 
