@@ -67,6 +67,7 @@ def identity(plan: Plan) -> dict[str, Any]:
         "matmul_precision": environment.matmul_precision(),
         "jax": jax.__version__,
         "backend": jax.default_backend(),
+        "devices": jax.device_count(),
     }
     result: dict[str, Any] = json.loads(records.to_json(made))
     return result
@@ -162,6 +163,7 @@ def _compare(
         ("source_hash", "the demo's source"),
         ("jax", "JAX"),
         ("backend", "the backend"),
+        ("devices", "the number of devices"),
         ("ecotour", "ecotour"),
     ):
         if about.get(key) != mine[key]:

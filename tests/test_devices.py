@@ -65,6 +65,8 @@ def test_a_run_on_two_devices_goes_on_bit_for_bit_and_on_one_as_well(tmp_path: P
     assert digest(half, 40) == digest(straight, 40)
     ecotour("resume", "--steps", 40, again, cores=CORES[:1])
     assert devices(again) == 1
+    changed = "the number of devices has changed from 2 to 1 since"
+    assert any(changed in said for said in runs.record(again)["warnings"])
     last = [runs.rows(out)[-1]["loss"] for out in (straight, again)]
     np.testing.assert_allclose(*last, rtol=1e-3, atol=1e-9)
 

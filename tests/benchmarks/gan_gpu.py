@@ -1,6 +1,6 @@
 """The flagship's training step on a GPU: one by one, fused, and PyTorch's, eager and compiled.
 
-    python tests/benchmarks/gan_gpu.py [--steps 100] [--json FILE]
+    python tests/benchmarks/gan_gpu.py [--steps 200] [--json FILE]
 
 The same network, losses, optimizer and batch of 64 as in `gan_step`. On a GPU a step is so short
 that dispatching it is a good part of it: the fused peers run ten in one dispatch (`lax.scan`), and
@@ -14,17 +14,16 @@ import json
 import sys
 from collections.abc import Callable
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import peers
 from gan_peers import FUSED, haiku_step, torch_step
-from turns import ratios, serve, spread, take_turns
+from turns import Peer, ratios, serve, spread, take_turns
 
 from ecotour import environment
 
-MAKERS: dict[str, Callable[[str], Callable[[], None]]] = {
+MAKERS: dict[str, Callable[[str], Peer]] = {
     "ecotour": lambda _: haiku_step("auto", together=True),
     "ecotour_fused": lambda _: haiku_step("auto", together=True, fused=FUSED),
     "haiku": lambda _: haiku_step("xla", together=False),
@@ -34,7 +33,7 @@ MAKERS: dict[str, Callable[[str], Callable[[], None]]] = {
 }
 
 
-def measure(steps: int = 100, device: str = "gpu") -> dict[str, Any]:
+def measure(steps: int = 200, device: str = "gpu") -> dict[str, Any]:
     """Times every peer, in turns.
 
     Returns:
@@ -56,10 +55,10 @@ def measure(steps: int = 100, device: str = "gpu") -> dict[str, Any]:
         # all peers are on the device at once: none may take its memory before it needs it
         {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},
     )
-    times["ecotour_fused"] = [[one / FUSED for one in block] for block in times["ecotour_fused"]]
+    times["ecotour_fused"] = [one / FUSED for one in times["ecotour_fused"]]
     return {
         "ms": {
-            name: spread(list(chain(*blocks))) | {"first_step_s": round(first[name], 2)}
+            name: spread(blocks) | {"first_step_s": round(first[name], 2)}
             for name, blocks in times.items()
         },
         "ratios": {
@@ -87,7 +86,7 @@ def _no_torch(device: str) -> str | None:
 def main() -> None:
     """Measures and prints; with ``--json`` also writes the figures to a file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--steps", type=int, default=100, help="timed calls of each peer")
+    parser.add_argument("--steps", type=int, default=200, help="timed calls of each peer")
     parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu")
     parser.add_argument("--json", type=Path, help="write the figures here")
     parser.add_argument("--peer", choices=MAKERS, help=argparse.SUPPRESS)

@@ -1,12 +1,14 @@
 """The flagship's training step, written out in each way that `gan_step` compares.
 
 The network stands here once more, not imported from the demo: a peer must stay what it is when
-the demo changes. Each maker imports its own library and returns a function that runs one step (or,
-where steps are fused, `FUSED` of them) and waits for it.
+the demo changes. Each maker imports its own library and returns two functions: one asks for a step
+(or, where steps are fused, for `FUSED` of them), the other waits for all that were asked for.
 """
 
 from collections.abc import Callable
 from typing import Any
+
+from turns import Peer
 
 BATCH, LATENTS = 64, 20
 GENERATOR = (32, 1)
@@ -45,7 +47,7 @@ def useful_gflop() -> float:
     return 2 * BATCH * total / 1e9
 
 
-def haiku_step(lowering_name: str, together: bool, fused: int = 1) -> Callable[[], None]:
+def haiku_step(lowering_name: str, together: bool, fused: int = 1) -> Peer:
     """Our step, or the public example's, on JAX's default device.
 
     ``together``: real and fake images as one batch; ``fused``: steps in one dispatch.
@@ -133,16 +135,13 @@ def haiku_step(lowering_name: str, together: bool, fused: int = 1) -> Callable[[
     state, real, key = place(compiled, (state, real, key))
 
     def step() -> None:
-        nonlocal state, key
-        state, losses = compiled(state, real, key)
-        jax.block_until_ready(losses)
+        nonlocal state
+        state, _ = compiled(state, real, key)
 
-    return step
+    return step, lambda: jax.block_until_ready(state)
 
 
-def torch_step(
-    channels_last: bool, device: str = "cpu", compiled: bool = False
-) -> Callable[[], None]:
+def torch_step(channels_last: bool, device: str = "cpu", compiled: bool = False) -> Peer:
     """PyTorch's step, eager or with both networks compiled.
 
     On a GPU with the choices that are quickest there and keep the numbers that JAX's defaults have:
@@ -223,13 +222,15 @@ def torch_step(
             parameter.grad = gradient
         discriminator_adam.step()
         generator_adam.step()
+
+    def wait() -> None:
         if device != "cpu":
             torch.cuda.synchronize()
 
-    return step
+    return step, wait
 
 
-def _matrix_product_step() -> Callable[[], None]:
+def _matrix_product_step() -> Peer:
     """2048 x 2048 x 2048: what this machine's matrix product reaches through XLA."""
     import jax
     import jax.numpy as jnp
@@ -237,13 +238,16 @@ def _matrix_product_step() -> Callable[[], None]:
     one = jnp.ones((2048, 2048))
     product = jax.jit(lambda a, b: a @ b)
 
+    made = one
+
     def step() -> None:
-        product(one, one).block_until_ready()
+        nonlocal made
+        made = product(one, one)
 
-    return step
+    return step, lambda: jax.block_until_ready(made)
 
 
-MAKERS: dict[str, Callable[[], Callable[[], None]]] = {
+MAKERS: dict[str, Callable[[], Peer]] = {
     "ecotour": lambda: haiku_step("fast", together=True),
     "haiku": lambda: haiku_step("xla", together=False),
     "torch": lambda: torch_step(channels_last=False),

@@ -16,38 +16,44 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 BLOCK = 5
-"""Timed calls of a peer before the next one has its turn."""
+"""Steps of a peer before the next one has its turn."""
 
-Times = dict[str, list[list[float]]]
+Times = dict[str, list[float]]
+Peer = tuple[Callable[[], None], Callable[[], None]]
+"""What asks for one step, and what waits for all that were asked for."""
 
 
-def serve(make: Callable[[], Callable[[], None]]) -> None:
-    """A peer: makes its call, then times as many of them as each line of stdin asks for."""
+def serve(make: Callable[[], Peer]) -> None:
+    """A peer: makes its step, then times as many of them as each line of stdin asks for.
+
+    They are asked for one after the other and waited for at the end, as a training loop does it.
+    """
     begin = time.perf_counter()
-    call = make()
-    call()
+    step, wait = make()
+    step()
+    wait()
     print(json.dumps(time.perf_counter() - begin), flush=True)
     for line in sys.stdin:
-        times = []
-        for _ in range(int(line)):
-            begin = time.perf_counter()
-            call()
-            times.append(1e3 * (time.perf_counter() - begin))
-        print(json.dumps(times), flush=True)
+        count = int(line)
+        begin = time.perf_counter()
+        for _ in range(count):
+            step()
+        wait()
+        print(json.dumps(1e3 * (time.perf_counter() - begin) / count), flush=True)
 
 
 def take_turns(
-    commands: dict[str, list[str]], calls: int, environment: dict[str, str] | None = None
+    commands: dict[str, list[str]], steps: int, environment: dict[str, str] | None = None
 ) -> tuple[dict[str, float], Times]:
     """Time every peer.
 
     Args:
         commands: what starts each peer; the process must run `serve`.
-        calls: timed calls of each, rounded up to whole blocks.
+        steps: timed steps of each, rounded up to whole blocks.
         environment: variables that each process gets besides those of this one.
 
     Returns:
-        Seconds to the end of each peer's first call, and milliseconds of its calls, by block. The
+        Seconds to the end of each peer's first step, and milliseconds a step in each block. The
         first block is warm-up and is left out.
     """
     workers: dict[str, subprocess.Popen[str]] = {}
@@ -64,7 +70,7 @@ def take_turns(
                 env=os.environ | (environment or {}),
             )
             first[name] = _answer(workers[name], name)
-        for block in range(-1, -(-calls // BLOCK)):
+        for block in range(-1, -(-steps // BLOCK)):
             # the order turns round from block to block, for the sake of what follows whom
             for name in commands if block % 2 else reversed(commands):
                 worker = workers[name]
@@ -89,8 +95,7 @@ def spread(values: Sequence[float], digits: int = 3) -> dict[str, float]:
 
 def ratios(times: Times, ours: str, theirs: str) -> dict[str, float]:
     """The spread of the ratios of blocks that stand side by side."""
-    pairs = zip(times[ours], times[theirs], strict=True)
-    return spread([statistics.median(a) / statistics.median(b) for a, b in pairs])
+    return spread([a / b for a, b in zip(times[ours], times[theirs], strict=True)])
 
 
 def _answer(worker: subprocess.Popen[str], name: str) -> Any:
