@@ -166,7 +166,7 @@ def checks_cannot_fail(subject: Subject) -> Iterator[str]:
     "devices",
     "A step gives other numbers on two devices than on one",
     "It counts or names devices, or takes a mean over a part of the batch",
-    "Write the step for the whole batch, without jax.devices(): the runner splits the batch",
+    "Write the step for the whole batch; a sharding constraint may spread it, and alters no value",
     per="step",
     after=(*UNSTEADY, "same-bits"),
 )
