@@ -18,6 +18,9 @@ import pytest
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+# With one device: the first demo that a test runs in this process would else choose for all others.
+jax.devices()
+
 
 @pytest.fixture(autouse=True, scope="session")
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
