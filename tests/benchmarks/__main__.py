@@ -2,19 +2,20 @@
 
     python tests/benchmarks [NAME …] [--json FILE]
 
-Prints, and saves on demand, what each module's ``measure()`` returns: figures, ratios and their
-spread, with the machine that they were measured on, and at the end all of it as one table
-(docs/benchmarks.md shows the saved one). No test asserts any of them. Peers (torch, gymnax: the
+Prints, and saves on demand, what each module's ``measure()`` returns, in a process of its own:
+figures, ratios and their spread, with the machine that they were measured on, and at the end all of
+it as one table (docs/benchmarks.md shows the saved one). No test asserts any of them. Peers (torch, gymnax: the
 dependency group `peers`) are measured where they are installed, and named where they are not.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
 import os
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,18 @@ NAMES = (
     "catch_steps",
     "gan_gpu",
 )
+HERE = Path(__file__).parent
+ONE = "import json, sys, {name}; json.dump({name}.measure(), open(sys.argv[1], 'w'))"
+
+
+def measure(name: str) -> Any:
+    """What one benchmark found; how many devices JAX has is settled once in a process."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "found.json"
+        command = [sys.executable, "-c", ONE.format(name=name), str(file)]
+        path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH", "")]))
+        subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": path})
+        return json.loads(file.read_text())
 
 
 def main() -> None:
@@ -36,7 +49,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--json", type=Path, metavar="FILE")
     arguments = parser.parse_args()
-    sys.path.insert(0, str(Path(__file__).parent))
+    sys.path.insert(0, str(HERE))
     import peers
     import table
 
@@ -56,7 +69,7 @@ def main() -> None:
         if name not in NAMES:
             parser.error(f"unknown benchmark {name!r}: choose from {', '.join(NAMES)}")
         print(f"{name} …", flush=True)
-        found[name] = importlib.import_module(name).measure()
+        found[name] = measure(name)
         print(json.dumps(found[name], indent=1), flush=True)
     made = table.rows(found)
     print(table.text(made))

@@ -20,9 +20,10 @@ PHASES = ("import_s", "data_s", "init_s", "compile_s", "loop_s", "view_s", "judg
 def one(folder: Path, steps: int) -> tuple[float, dict[str, Any]]:
     """Wall seconds of a run of the GAN as a process, and its ledger."""
     out = folder / str(steps)
-    command = [sys.executable, "-m", "ecotour", "run", "gan", "--quiet", "--out", str(out)]
+    command = [sys.executable, "-m", "ecotour", "run", "gan", "--data", "embedded", "--quiet"]
+    command += ["--steps", str(steps), "--log-every", "20", "--out", str(out)]
     began = time.perf_counter()
-    subprocess.run([*command, "--steps", str(steps), "--log-every", "20"], check=True)
+    subprocess.run(command, check=True)
     wall = time.perf_counter() - began
     return wall, json.loads((out / "run.json").read_text())["ledger"]
 

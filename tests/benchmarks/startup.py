@@ -14,6 +14,7 @@ from typing import Any
 
 RICH = [sys.executable, "-c", "import rich"]
 LIBRARIES = [sys.executable, "-c", "import jax, haiku, optax; jax.devices()"]
+RUN = ["run", "gan", "--data", "embedded", "--quiet"]
 ECOTOUR = [str(Path(sys.executable).with_name("ecotour"))]
 
 
@@ -28,7 +29,7 @@ def to_first_step(folder: Path, number: int) -> float:
     """``ledger.to_first_step_s`` of a short run of the GAN."""
     out = folder / str(number)
     subprocess.run(
-        [*ECOTOUR, "run", "gan", "--steps", "1", "--quiet", "--out", str(out)],
+        [*ECOTOUR, *RUN, "--steps", "1", "--out", str(out)],
         check=True,
         env=os.environ,
     )
