@@ -4,8 +4,9 @@
 
 Prints, and saves on demand, what each module's ``measure()`` returns, in a process of its own:
 figures, ratios and their spread, with the machine that they were measured on, and at the end all of
-it as one table (docs/benchmarks.md shows the saved one). No test asserts any of them. Peers (torch, gymnax: the
-dependency group `peers`) are measured where they are installed, and named where they are not.
+it as one table (docs/benchmarks.md shows the saved one). No test asserts any of them. Peers (torch,
+gymnax: the dependency group `peers`) are measured where they are installed, and named where they
+are not.
 """
 
 from __future__ import annotations
