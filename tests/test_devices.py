@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +21,15 @@ two_cores = pytest.mark.skipif(len(CORES) < 2, reason="this process may not use 
 
 def ecotour(*arguments: object, cores: list[int] = CORES, **variables: str) -> Path:
     """Run a command on these cores alone; the run's directory is its last argument."""
-    process = runs.start(
-        *arguments,
-        "--quiet",
-        env=runs.environment(**variables),
-        preexec_fn=lambda: os.sched_setaffinity(0, cores),
+    bound = (
+        f"import os, sys; os.sched_setaffinity(0, {cores}); "
+        "os.execv(sys.executable, [sys.executable, '-m', 'ecotour', *sys.argv[1:]])"
     )
-    said = process.communicate()[1]
-    assert process.returncode == 0, said
+    command = [sys.executable, "-c", bound, *map(str, arguments), "--quiet"]
+    done = subprocess.run(
+        command, env=runs.environment(**variables), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
     return Path(str(arguments[-1]))
 
 
