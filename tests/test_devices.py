@@ -77,7 +77,5 @@ def test_a_run_on_two_devices_goes_on_bit_for_bit_and_on_one_as_well(tmp_path: P
 @two_cores
 def test_thousands_of_short_steps_never_wait_for_each_other(tmp_path: Path) -> None:
     """With more under way than the devices have room for, a sum over them waits for ever."""
-    out = ecotour(
-        "run", SPREAD, "--steps", 20_000, "--log-every", 10_000, "--out", tmp_path / "run"
-    )
+    out = ecotour("run", SPREAD, "--steps", 5_000, "--log-every", 5_000, "--out", tmp_path / "run")
     assert runs.record(out)["status"] == "finished"
