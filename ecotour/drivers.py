@@ -19,8 +19,8 @@ from ecotour.feed import Feed
 
 MAX_RECOMPILES = 3
 IN_FLIGHT = 8
-"""Steps handed to several devices before they are waited for. A CPU has room for 32; where more are
-asked for, a sum over devices can wait for ever for a part that finds no room to begin."""
+"""Steps handed to several devices before they are waited for. With many more under way (36 were
+well, 64 were not) a sum over a CPU's devices can wait for ever for a part that was never begun."""
 
 
 class CompiledDriver:

@@ -19,7 +19,7 @@ from typing import Any
 
 import peers
 from gan_peers import FUSED, haiku_step, torch_step
-from turns import Peer, ratios, serve, spread, take_turns
+from turns import Peer, ratios, serve, summary, take_turns
 
 from ecotour import environment
 
@@ -57,10 +57,7 @@ def measure(steps: int = 200, device: str = "gpu") -> dict[str, Any]:
     )
     times["ecotour_fused"] = [one / FUSED for one in times["ecotour_fused"]]
     return {
-        "ms": {
-            name: spread(blocks) | {"first_step_s": round(first[name], 2)}
-            for name, blocks in times.items()
-        },
+        "ms": summary(first, times),
         "ratios": {
             f"{ours} / {name}": ratios(times, ours, name)
             for ours in ("ecotour", "ecotour_fused")

@@ -17,7 +17,7 @@ from typing import Any
 
 import peers
 from gan_peers import MAKERS, useful_gflop
-from turns import ratios, serve, spread, take_turns
+from turns import ratios, serve, summary, take_turns
 
 from ecotour import environment
 
@@ -43,10 +43,7 @@ def measure(steps: int = 200) -> dict[str, Any]:
     )
     rate = 2 * 2048**3 / 1e6 / statistics.median(times["matrix_product"])
     return {
-        "ms": {
-            name: spread(blocks) | {"first_step_s": round(first[name], 2)}
-            for name, blocks in times.items()
-        },
+        "ms": summary(first, times),
         "ratios": {
             name: ratios(times, "ecotour", name)
             for name in names

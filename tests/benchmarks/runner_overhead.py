@@ -92,7 +92,7 @@ def in_a_bare_loop(program: Program, batch: Any, steps: int) -> float:
     spread = count_devices(compiled) > 1
     for number in range(steps - 1):
         state, metrics = compiled(state, batch, key)
-        if spread and number % IN_FLIGHT == 0:  # with more than 32 under way they wait for ever
+        if spread and number % IN_FLIGHT == 0:  # as the runner does, and must
             jax.block_until_ready(state)
     jax.block_until_ready((state, metrics))
     return (time.perf_counter() - began) / (steps - 1)

@@ -93,6 +93,14 @@ def spread(values: Sequence[float], digits: int = 3) -> dict[str, float]:
     return {"median": round(middle, digits), "p25": round(low, digits), "p75": round(high, digits)}
 
 
+def summary(first: dict[str, float], times: Times) -> dict[str, dict[str, float]]:
+    """Of each peer the spread of its blocks, and the seconds to the end of its first step."""
+    return {
+        name: spread(blocks) | {"first_step_s": round(first[name], 2)}
+        for name, blocks in times.items()
+    }
+
+
 def ratios(times: Times, ours: str, theirs: str) -> dict[str, float]:
     """The spread of the ratios of blocks that stand side by side."""
     return spread([a / b for a, b in zip(times[ours], times[theirs], strict=True)])
