@@ -7,8 +7,8 @@ Inside the context every `hk.Conv2D` and `hk.Conv2DTranspose` keeps its paramete
 numbers (up to rounding) and is computed in the form that `table` names for its shape. Enter it
 inside the pure function that is traced, so that the tracing sees it. ``"auto"`` is fast on the
 CPU backend and XLA's own elsewhere. Where JAX sees the CPU as several devices, the batch is spread
-over them as well. Not part of a model: a layer with a mask, a dilation, groups,
-another padding or another data format runs as Haiku wrote it.
+over them as well. Not part of a model: a layer with a mask, a dilation, groups, another padding or
+another data format runs as Haiku wrote it.
 
     geometry     SAME padding, one axis at a time
     phases       strided input gradients without zeros (sub-pixel form)

@@ -97,9 +97,9 @@ def _intercept(
         and module.data_format == "NHWC"
     )
     if plain and compute is not None:
-        inputs = _over_devices(jnp.asarray(arguments[0]))
+        inputs = jnp.asarray(arguments[0])
         if inputs.ndim == 4 and jnp.issubdtype(inputs.dtype, jnp.floating):
-            outputs = compute(module, inputs)
+            outputs = compute(module, _over_devices(inputs))
             if outputs is not None:
                 return outputs
     return next_method(*arguments, **keywords)
