@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ecotour.machine.version import __version__
+
 if TYPE_CHECKING:
-    from ecotour import datasets, exhibits
-    from ecotour.demo import (
+    from ecotour import datasets
+    from ecotour.contract import exhibits
+    from ecotour.contract.demo import (
         Check,
         DataInfo,
         Dataset,
@@ -23,23 +26,23 @@ if TYPE_CHECKING:
         Verdict,
         flag,
     )
-    from ecotour.hookspecs import hookimpl
-
-__version__ = "0.1.0"
+    from ecotour.contract.hookspecs import hookimpl
+    from ecotour.contract.plan import Plan
 
 _HOME = {
-    "Check": "demo",
-    "DataInfo": "demo",
-    "Dataset": "demo",
-    "Demo": "demo",
-    "Digits": "demo",
-    "Outcome": "demo",
-    "Program": "demo",
-    "Series": "demo",
-    "Step": "demo",
-    "Verdict": "demo",
-    "flag": "demo",
-    "hookimpl": "hookspecs",
+    "Check": "contract.demo",
+    "DataInfo": "contract.demo",
+    "Dataset": "contract.demo",
+    "Demo": "contract.demo",
+    "Digits": "contract.demo",
+    "Outcome": "contract.demo",
+    "Plan": "contract.plan",
+    "Program": "contract.demo",
+    "Series": "contract.demo",
+    "Step": "contract.demo",
+    "Verdict": "contract.demo",
+    "flag": "contract.demo",
+    "hookimpl": "contract.hookspecs",
 }
 
 __all__ = [
@@ -49,6 +52,7 @@ __all__ = [
     "Demo",
     "Digits",
     "Outcome",
+    "Plan",
     "Program",
     "Series",
     "Step",

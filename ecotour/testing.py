@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ecotour import metadata, registry
+from ecotour.discovery import metadata, registry
 
 if TYPE_CHECKING:
     from ecotour.checking.table import Report
-    from ecotour.demo import Demo
-    from ecotour.events import Event
+    from ecotour.contract.demo import Demo
+    from ecotour.contract.events import Event
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def assert_contract(demo: str | Path | Demo, *flags: str) -> Report:
         AssertionError: There are findings.
         EcotourError: There is no such demo.
     """
-    from ecotour.demo import Demo
+    from ecotour.contract.demo import Demo
 
     if isinstance(demo, Demo):
         from ecotour.checking.proving import prove
@@ -140,7 +140,7 @@ def run(demo: str | Path, out: Path, *flags: str) -> Ran:
         flags: As on the command line.
     """
     from ecotour import cli
-    from ecotour.record import read
+    from ecotour.rundir.record import read
     from ecotour.sinks.extension import LISTENERS
 
     listener = _Listener()

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ecotour.records.drift import is_timing
+from ecotour.trust.drift import is_timing
 
 DEMO = Path(__file__).parent / "demos" / "small.py"
 RUN = [str(DEMO), "--steps", "24", "--log-every", "3", "--checkpoint-every", "2"]
@@ -227,7 +227,7 @@ def preload() -> None:
     import ecotour.cli.drive
     import ecotour.cli.report
     import ecotour.cli.resume
-    import ecotour.runner
+    import ecotour.running.runner
     import ecotour.sinks.checkpoints
     import ecotour.sinks.pictures
     import ecotour.sinks.report

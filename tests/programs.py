@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ecotour import Check, DataInfo, Dataset, Outcome, Program, Step, Verdict, exhibits
-from ecotour.plan import Plan
+from ecotour.contract.plan import Plan
 
 RATE = 0.1
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ecotour import datasets, events
+from ecotour.contract.plan import Plan, view_points
 from ecotour.demo import Check, DataInfo, Program, Step, Verdict
 from ecotour.exhibits import Bars, Images, Table
-from ecotour.plan import Plan, view_points
 
 LN2 = math.log(2)
 INFO = DataInfo("mnist", "embedded", "train", 10_000, 60_000)

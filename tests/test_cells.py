@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import ecotour_gan
-from ecotour import cells
-from ecotour.cells import Cell
+from ecotour.authoring import cells
+from ecotour.authoring.cells import Cell
 
 SOURCE = '''"""What it is, in ``code``.
 

@@ -24,12 +24,13 @@ import matplotlib
 import numpy as np
 import pytest
 
-from ecotour import checkpoint, cli
+from ecotour import cli
 from ecotour.checking import bench, loading, settings
 from ecotour.checking.page import page as findings_page
 from ecotour.checking.proving import prove
 from ecotour.checking.table import TABLE, Report, fill
 from ecotour.checking.targets import subject_for
+from ecotour.rundir import checkpoint
 from ecotour.testing import install
 
 fill()

@@ -17,9 +17,9 @@ import pytest
 import runs
 
 from ecotour import events
-from ecotour.checkpoint import Store
 from ecotour.errors import CheckpointError
-from ecotour.frozen import freeze, thaw
+from ecotour.rundir.checkpoint import Store
+from ecotour.rundir.frozen import freeze, thaw
 from ecotour.sinks.checkpoints import Checkpoints
 
 
@@ -204,8 +204,8 @@ def test_a_checkpoint_of_four_devices_is_one_of_one_device_and_the_reverse(tmp_p
     script = f"""
 import jax, jax.numpy as jnp, pathlib
 from jax.sharding import NamedSharding, PartitionSpec
-from ecotour.checkpoint import Store
-from ecotour.frozen import freeze, thaw
+from ecotour.rundir.checkpoint import Store
+from ecotour.rundir.frozen import freeze, thaw
 assert len(jax.devices()) == 4
 mesh = jax.make_mesh((4,), ("d",))
 split = NamedSharding(mesh, PartitionSpec("d"))

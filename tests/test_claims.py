@@ -12,12 +12,12 @@ import pytest
 import runs
 
 from ecotour.errors import RecordError
-from ecotour.metric_rows import Rows, iterate_rows, order_rows, read_rows
-from ecotour.record import RunDirectory
+from ecotour.rundir.claim import RunDirectory
+from ecotour.rundir.metric_rows import Rows, iterate_rows, order_rows, read_rows
 
 CLAIM = """
 import pathlib, sys, time
-from ecotour.record import RunDirectory
+from ecotour.rundir.claim import RunDirectory
 from ecotour.errors import RecordError
 import filelock
 print("ready", flush=True)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import runs
 
-from ecotour.checkpoint import Store
+from ecotour.rundir.checkpoint import Store
 
 SPREAD = Path(__file__).parent / "demos" / "spread.py"
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []

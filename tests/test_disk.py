@@ -14,7 +14,7 @@ import pytest
 import runs
 from runs import DEMO, STEPS, ecotour
 
-from ecotour.checkpoint import Store
+from ecotour.rundir.checkpoint import Store
 
 ENDLESS = str(Path(__file__).parent / "demos" / "endless.py")
 

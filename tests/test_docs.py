@@ -20,9 +20,9 @@ import pytest
 from PIL import Image
 
 import ecotour
-from ecotour import errors, events, exhibits, hookspecs, records
+from ecotour import errors, events, exhibits, hookspecs
 from ecotour.cli.parser import COMMANDS, make_parser
-from ecotour.records import budget, keep, sources
+from ecotour.trust import budget, keep, records, sources
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -19,10 +19,10 @@ import synthetic
 from PIL import Image
 from test_exhibit_json import every_kind
 
-from ecotour import drawing, look
+from ecotour import drawing
 from ecotour import exhibits as ex
-from ecotour.drawing import curves, pixels
-from ecotour.metric_curves import from_rows, thinned
+from ecotour.drawing import curves, look, pixels
+from ecotour.drawing.metric_curves import from_rows, thinned
 
 DRAWN = ("curves", "bars", "heatmap", "cells", "paths", "graph", "lonely")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from lines import copy_to, keep, make_run
 
-from ecotour import cli, records
-from ecotour.records import drift
+from ecotour import cli
+from ecotour.trust import drift, records
 
 
 @pytest.fixture(scope="module")

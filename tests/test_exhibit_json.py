@@ -13,8 +13,8 @@ import synthetic
 from ecotour import drawing
 from ecotour import exhibits as ex
 from ecotour.errors import ContractError, RecordError
-from ecotour.exhibit_json import from_json, to_json
-from ecotour.values_json import pixels
+from ecotour.rundir.exhibit_json import from_json, to_json
+from ecotour.rundir.values_json import pixels
 
 NAN, INF = math.nan, math.inf
 

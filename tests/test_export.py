@@ -13,7 +13,7 @@ import pytest
 from lines import copy_to, keep, make_run
 
 from ecotour import cli
-from ecotour.export import standalone
+from ecotour.authoring.export import standalone
 
 
 @pytest.fixture(scope="module")

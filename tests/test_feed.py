@@ -9,7 +9,7 @@ import pytest
 
 from ecotour.demo import DataInfo, Dataset
 from ecotour.errors import UsageError
-from ecotour.feed import Feed
+from ecotour.running.feed import Feed
 
 EXAMPLES, BATCH = 23, 5
 

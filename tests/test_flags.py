@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import pytest
 
-from ecotour import flag, flags
+from ecotour import flag
+from ecotour.contract import flags
 from ecotour.errors import PluginError, UnknownNameError, UsageError
 
 

@@ -36,7 +36,7 @@ HOSTILE: dict[str, str | None] = {
     "closes-stdout": "import os, sys; sys.stdout.close(); os.close(1)",
     "takes-stdout": "import sys; sys.stdout = sys.stderr = None",
     "changes-jax": "import jax; jax.config.update('jax_enable_x64', True)",
-    "patches": "import ecotour.registry as r; r.find = None; import json; json.dumps = None",
+    "patches": "import ecotour.discovery.registry as r, json; r.find = json.dumps = None",
     "moves": "import os, tempfile; os.chdir(tempfile.gettempdir())",
     "signals": "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)",
 }

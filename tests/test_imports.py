@@ -60,7 +60,9 @@ def test_the_runner_knows_no_sink_and_sinks_know_no_runner() -> None:
         if where in ("runner", "named_step", "progress", "drivers", "feed", "stages", "ledger"):
             assert not {f for f in found if f.startswith(("ecotour.sinks", "ecotour.cli"))}, where
         if where.startswith("sinks"):
-            assert not {f for f in found if f.startswith(("ecotour.runner", "ecotour.cli"))}, where
+            assert not {
+                f for f in found if f.startswith(("ecotour.running.runner", "ecotour.cli"))
+            }, where
         if not where.startswith("cli") and where not in ("__main__", "testing", "pytest_plugin"):
             assert not {f for f in found if f.startswith("ecotour.cli")}, where
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ecotour import cli, scaffold
+from ecotour import cli
+from ecotour.authoring import scaffold
 from ecotour.errors import UsageError
 
 

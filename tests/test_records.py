@@ -11,10 +11,11 @@ import pytest
 from lines import copy_to, make_run
 from lines import keep as keep_of
 
-from ecotour import cli, records
+from ecotour import cli
 from ecotour.errors import PluginError
-from ecotour.records import Shown, budget, child, sources
-from ecotour.records.keep import scrub, scrub_svg
+from ecotour.trust import budget, child, records, sources
+from ecotour.trust.keep import scrub, scrub_svg
+from ecotour.trust.records import Shown
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +197,7 @@ def test_pixels_in_a_drawing_stay_as_they_are() -> None:
 
 
 def test_a_demo_elsewhere_does_not_tell_where_that_is() -> None:
-    from ecotour.records.keep import _beside
+    from ecotour.trust.keep import _beside
 
     assert _beside(Path("/home/me/line.py"), Path("/srv/site/records/.line.part")) == "line.py"
     beside = _beside(Path("/srv/site/line.py"), Path("/srv/site/records/.line.part"))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ecotour import registry
+from ecotour.discovery import registry
 from ecotour.errors import PluginError, UnknownNameError, UsageError
 
 GOOD = """

@@ -20,12 +20,14 @@ import pytest
 import synthetic
 from test_exhibit_json import every_kind
 
-from ecotour import events, record, wording
+from ecotour import events
 from ecotour.demo import Verdict
+from ecotour.drawing import account, page, wording
+from ecotour.drawing.figures import LARGEST_SVG, Picture, picture
 from ecotour.exhibits import Code, Exhibit, Film, Heatmap, Images, Paths, Table
-from ecotour.history import History
-from ecotour.sinks import account, page, pictures
-from ecotour.sinks.figures import LARGEST_SVG, Picture, picture
+from ecotour.rundir import claim, record
+from ecotour.running.history import History
+from ecotour.sinks import pictures
 from ecotour.sinks.pictures import Pictures, Stored, slug, spaced
 from ecotour.sinks.recorder import Recorder
 from ecotour.sinks.report import Report, render, write_report
@@ -68,7 +70,7 @@ class Page(HTMLParser):
 
 def make_run(where: Path, **options: Any) -> Path:
     """A run's directory as the command line makes it, from made-up events."""
-    directory = record.RunDirectory.claim(where, "gan")
+    directory = claim.RunDirectory.claim(where, "gan")
     recorder = start(directory, **options)
     recorder.record["environment"] = {"devices": ["TFRT_CPU_0"], "jax": "0.10.2"}
     sinks = [recorder, Pictures(where, pytest.fail), Report(where, recorder.record)]
@@ -82,7 +84,7 @@ def make_run(where: Path, **options: Any) -> Path:
     return where
 
 
-def start(directory: record.RunDirectory, **options: Any) -> Recorder:
+def start(directory: claim.RunDirectory, **options: Any) -> Recorder:
     plan = next(e.plan for e in synthetic.run(**options) if isinstance(e, events.Started))
     return Recorder(directory, plan, ["ecotour", "run", "gan"], pytest.fail)
 
@@ -206,13 +208,13 @@ def evil_exhibits(evil: str) -> dict[str, Exhibit]:
 
 
 def _document(exhibit: Exhibit) -> Any:
-    from ecotour.exhibit_json import to_json
+    from ecotour.rundir.exhibit_json import to_json
 
     return to_json(exhibit)
 
 
 def test_every_kind_of_exhibit_has_a_place(tmp_path: Path) -> None:
-    directory = record.RunDirectory.claim(tmp_path / "run", "zoo")
+    directory = claim.RunDirectory.claim(tmp_path / "run", "zoo")
     recorder = start(directory)
     sink = Pictures(directory.path, pytest.fail)
     kinds = every_kind()
@@ -246,7 +248,7 @@ def test_a_run_that_broke_off_is_shown_as_far_as_it_came(tmp_path: Path, status:
 
 
 def test_a_run_without_a_step_still_has_a_page(tmp_path: Path) -> None:
-    directory = record.RunDirectory.claim(tmp_path / "run", "gan")
+    directory = claim.RunDirectory.claim(tmp_path / "run", "gan")
     recorder = start(directory)
     recorder(next(iter(synthetic.run(10))))
     directory.release()
@@ -319,7 +321,7 @@ def test_names_that_differ_only_in_signs_get_two_files(tmp_path: Path) -> None:
 
 
 def test_what_is_not_finite_is_never_the_best(tmp_path: Path) -> None:
-    directory = record.RunDirectory.claim(tmp_path / "run", "gan")
+    directory = claim.RunDirectory.claim(tmp_path / "run", "gan")
     recorder = start(directory)
     lower = {"loss": True, "score": False, "never": True, "absent": True}
     (started, *_) = synthetic.run(5)
@@ -349,7 +351,7 @@ def test_what_is_not_finite_is_never_the_best(tmp_path: Path) -> None:
 
 
 def record_rows(run: Path) -> History:
-    from ecotour.metric_rows import read_history
+    from ecotour.rundir.metric_rows import read_history
 
     return read_history(run)[0]["update"]
 

@@ -15,12 +15,13 @@ import runs
 from kill_harness import essence
 from runs import DEMO, STEPS, ecotour
 
-from ecotour import Step, events, ledger
-from ecotour.checkpoint import Store
+from ecotour import Step, events
 from ecotour.cli.resume import tokens
 from ecotour.errors import CheckpointError
-from ecotour.history import History
-from ecotour.runner import Resume, run
+from ecotour.rundir.checkpoint import Store
+from ecotour.running import ledger
+from ecotour.running.history import History
+from ecotour.running.runner import Resume, run
 from ecotour.sinks.checkpoints import Checkpoints
 
 

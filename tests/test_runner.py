@@ -14,10 +14,10 @@ import programs
 import pytest
 
 from ecotour import Step, Verdict, events, exhibits
+from ecotour.contract.plan import Plan, view_points
 from ecotour.errors import ContractError, PluginError
-from ecotour.history import History
-from ecotour.plan import Plan, view_points
-from ecotour.runner import Resume, run
+from ecotour.running.history import History
+from ecotour.running.runner import Resume, run
 
 
 def rows(found: list[events.Event]) -> list[tuple[str, int, dict[str, float]]]:

@@ -16,7 +16,7 @@ import pytest
 import runs
 from runs import ecotour
 
-from ecotour.checkpoint import Store
+from ecotour.rundir.checkpoint import Store
 
 ENDLESS = str(Path(__file__).parent / "demos" / "endless.py")
 RUN = ["run", ENDLESS, "--log-every", "10", "--checkpoint-every", "50"]

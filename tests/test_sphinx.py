@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ecotour import look, records
-from ecotour.records import KIND, SCHEMA
+from ecotour.drawing import look
 from ecotour.sphinx import style
+from ecotour.trust import records
+from ecotour.trust.records import KIND, SCHEMA
 
 CHECK = {"name": "a <b> check", "value": 0.5, "want": "<= 1", "passed": True}
 TRUTH = {"name": "a truth", "value": True, "want": "== 1", "passed": True}
@@ -209,7 +210,7 @@ def test_a_number_that_is_not_there_is_a_warning(text: str, said: str, site: Pat
 
 def test_a_missing_record_can_be_allowed(site: Path) -> None:
     shutil.rmtree(site / "kept" / "gan")
-    build(site, "-D", "suppress_warnings=ecotour.record")
+    build(site, "-D", "suppress_warnings=ecotour.rundir.record")
     assert "No run of gan has been recorded yet." in text_of(site / "html" / "index.html")
 
 

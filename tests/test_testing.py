@@ -8,7 +8,8 @@ from pathlib import Path
 import faulty
 import pytest
 
-from ecotour import events, registry
+from ecotour import events
+from ecotour.discovery import registry
 from ecotour.testing import Ran, assert_contract
 
 

@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ecotour import metadata
 from ecotour.checking.table import TABLE, Found, Report, fill
+from ecotour.discovery import metadata
 from ecotour.errors import EcotourError, UsageError
 
 TIMEOUT_S = 1800.0
@@ -146,7 +146,8 @@ def _main(order: dict[str, Any]) -> None:
 
 def _use_cache(jax: Any) -> None:
     """Keep compiled programs, so that a second build, and a second check, compile nothing."""
-    from ecotour import environment, stages
+    from ecotour.machine import environment
+    from ecotour.running import stages
 
     directory = environment.cache_directory() / "compiled"
     try:

@@ -15,13 +15,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ecotour import checkpoint, datasets, events, exhibit_json, runner, stages
+from ecotour.checking.batches import batch_of, keys_of
 from ecotour.checking.subject import Subject
 from ecotour.checking.table import Fault, Unproved
-from ecotour.demo import Outcome, Program, State, Step, Verdict
-from ecotour.errors import ContractError, DataError, EcotourError
-from ecotour.feed import Feed
-from ecotour.plan import Plan
+from ecotour.contract import events
+from ecotour.contract.demo import Outcome, Program, State, Step, Verdict
+from ecotour.contract.plan import Plan
+from ecotour.errors import ContractError, EcotourError
+from ecotour.rundir import checkpoint, exhibit_json
+from ecotour.running import runner, stages
 
 RELATIVE, ABSOLUTE = 1e-3, 1e-5
 """How far two metrics may lie apart that differ by rounding alone."""
@@ -78,26 +80,6 @@ class Single:
         """The state before step 1, as the runner makes it."""
         made = stages.run_once(self.step.init, self.init_key if key is None else key, self.batch)
         return jax.tree.map(jnp.copy, made)
-
-
-def keys_of(seed: int) -> dict[str, jax.Array]:
-    """The keys of a run, as the runner derives them."""
-    names = ("init", "step", "feed", "view", "judge")
-    return dict(zip(names, jax.random.split(jax.random.key(seed), 5), strict=True))
-
-
-def batch_of(program: Program, key: jax.Array) -> Any:
-    """The batch of step 1 from the embedded data, or ``None`` for a program without data."""
-    if "train" not in program.data:
-        return None
-    try:
-        data = datasets.resolve(program.data["train"], "embedded", None)
-        feed = Feed.of(data, program.batch_size, key)
-    except DataError as error:
-        raise Fault("needs", str(error)) from error
-    except EcotourError as error:
-        raise Fault("run-fails", str(error)) from error
-    return feed.batch(feed.arrays, feed.order(0), jnp.int32(1))
 
 
 def single(subject: Subject, name: str) -> Single:

@@ -9,12 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ecotour import checkpoint, runner, stages
 from ecotour.checking import bench
+from ecotour.checking.batches import keys_of
 from ecotour.checking.purity import STATE
 from ecotour.checking.subject import STEPS, Subject
 from ecotour.checking.surroundings import enough_devices, two_devices
 from ecotour.checking.table import Fault, Unproved, finding, stage
+from ecotour.rundir import checkpoint
+from ecotour.running import runner, stages
 
 HALF = STEPS // 2
 UNSTEADY = (*STATE, "host-round-trip")
@@ -98,8 +100,8 @@ def donation(subject: Subject) -> Iterator[str]:
 )
 def exhibit(subject: Subject) -> Iterator[str]:
     """An exhibit that cannot be stored."""
-    from ecotour import exhibit_json
     from ecotour.errors import ContractError
+    from ecotour.rundir import exhibit_json
 
     run = bench.straight(subject)
     for of, said in run.exhibits.items():
@@ -215,8 +217,8 @@ def vmap(subject: Subject, name: str) -> Iterator[str]:
     one = bench.single(subject, name)
     if not one.step.seeds_in_parallel:
         return
-    inits = jnp.stack([one.init_key, bench.keys_of(1)["init"]])
-    keys = jnp.stack([one.keys[0], jax.random.fold_in(bench.keys_of(1)["step"], 1)])
+    inits = jnp.stack([one.init_key, keys_of(1)["init"]])
+    keys = jnp.stack([one.keys[0], jax.random.fold_in(keys_of(1)["step"], 1)])
 
     def both(init_key: jax.Array, key: jax.Array) -> object:
         return one.step.step(one.step.init(init_key, one.batch), one.batch, key)

@@ -132,7 +132,7 @@ def import_slow(subject: Subject) -> Iterator[str]:
 )
 def flag_help(subject: Subject) -> Iterator[str]:
     """A field of the configuration without a help text."""
-    from ecotour import flags
+    from ecotour.contract import flags
 
     subject.config  # noqa: B018 - for what it raises
     for flag in flags.describe(subject.demo.config):

@@ -10,12 +10,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ecotour import stages
 from ecotour.checking import bench
+from ecotour.checking.batches import keys_of
 from ecotour.checking.subject import Subject
 from ecotour.checking.table import Fault, Unproved, finding, stage
 from ecotour.checking.time_limit import at_most
 from ecotour.errors import ContractError
+from ecotour.running import stages
 
 STATE = ("state-structure", "state-shape", "state-dtype", "state-weak-type")
 WITHOUT_JIT_S = 15.0
@@ -193,10 +194,10 @@ def key_reuse(subject: Subject, name: str) -> Iterator[str]:
 )
 def seed_ignored(subject: Subject, name: str) -> Iterator[str]:
     """Random numbers are drawn, and yet another key gives the same bits."""
-    from ecotour.checkpoint import freeze
+    from ecotour.rundir.checkpoint import freeze
 
     one = bench.single(subject, name)
-    other = bench.keys_of(1)
+    other = keys_of(1)
     if _primitives(subject, name, "init") & set(RANDOM) and not bench.same(
         freeze(one.state()), freeze(one.state(other["init"]))
     ):

@@ -12,12 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ecotour import registry
 from ecotour.checking.settings import LOOSE, changes, restore, settings
 from ecotour.checking.surroundings import Watch
 from ecotour.checking.table import Fault, Unproved
 from ecotour.checking.time_limit import TooLong
-from ecotour.demo import Demo, Program, Step
+from ecotour.contract.demo import Demo, Program, Step
+from ecotour.discovery import registry
 from ecotour.errors import ContractError, EcotourError
 
 STEPS = 4
@@ -169,7 +169,7 @@ class Subject:
         return loaded
 
     def _configure(self, demo: Demo) -> Any:
-        from ecotour import flags
+        from ecotour.contract import flags
 
         try:
             described = {flag.name: flag for flag in flags.describe(demo.config)}
@@ -264,7 +264,7 @@ def shapes_of(program: Program) -> dict[str, tuple[Any, Any]]:
     """For each compiled step, the trees of shapes before and after a step. Runs nothing."""
     import jax
 
-    from ecotour.checking.bench import batch_of, keys_of
+    from ecotour.checking.batches import batch_of, keys_of
 
     keys = keys_of(0)
     batch = batch_of(program, keys["feed"])
@@ -284,7 +284,7 @@ def _init(name: str, step: Step) -> Callable[..., Any]:
 
 def _update(name: str, step: Step) -> Callable[..., Any]:
     """The step, which raises a `Fault` where state or metrics are none of a compiled step."""
-    from ecotour import stages
+    from ecotour.running import stages
 
     def update(*arguments: Any) -> Any:
         made = step.step(*arguments)
@@ -300,7 +300,7 @@ def _update(name: str, step: Step) -> Callable[..., Any]:
 
 
 def _state(state: Any, name: str, step: Step) -> Any:
-    from ecotour import stages
+    from ecotour.running import stages
 
     try:
         return stages.check_state(state, name) if step.compiled else state

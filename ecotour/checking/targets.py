@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ecotour import registry
 from ecotour.checking.subject import Subject
-from ecotour.demo import Demo
+from ecotour.contract.demo import Demo
+from ecotour.discovery import registry
 
 
 def is_file(target: str) -> bool:

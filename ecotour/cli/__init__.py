@@ -34,7 +34,7 @@ def _main(argv: list[str], interrupted: Callable[[], bool]) -> int:
         command = importlib.import_module(f"ecotour.cli.{module}")
         if arguments.command == "list":  # reads the metadata with eyes of its own
             return int(command.main(arguments))
-        from ecotour import metadata
+        from ecotour.discovery import metadata
 
         with metadata.forgiving():
             return int(command.main(arguments))

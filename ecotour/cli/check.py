@@ -8,7 +8,7 @@ import sys
 from ecotour.checking.apart import check
 from ecotour.checking.table import fill
 from ecotour.cli import process
-from ecotour.record import to_json
+from ecotour.rundir.strict_json import to_json
 
 
 def main(arguments: argparse.Namespace) -> int:

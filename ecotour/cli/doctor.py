@@ -9,16 +9,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ecotour import __version__, environment, metadata, registry
+from ecotour.contract.plan import DataChoice
+from ecotour.discovery import metadata, registry
 from ecotour.errors import EcotourError
-from ecotour.plan import DataChoice
+from ecotour.machine import environment
+from ecotour.machine.version import __version__
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the findings. 0 where a demo can run, 1 where none can."""
     found = examine()
     if arguments.json:
-        from ecotour.record import to_json
+        from ecotour.rundir.strict_json import to_json
 
         print(to_json(found, indent=1))
     else:

@@ -8,13 +8,15 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ecotour import environment, record
 from ecotour.cli import process
 from ecotour.cli.run import build, load
+from ecotour.drawing import page
 from ecotour.errors import EcotourError, RecordError, UnknownNameError
-from ecotour.records import Record, child, drift, find, read
-from ecotour.records.identity import identify
-from ecotour.sinks import page
+from ecotour.machine import environment
+from ecotour.rundir.strict_json import to_json
+from ecotour.trust import child, drift
+from ecotour.trust.identity import identify
+from ecotour.trust.records import Record, find, read
 
 DRIFTED = 1
 QUICK_STEPS = 10
@@ -38,7 +40,7 @@ def main(arguments: argparse.Namespace) -> int:
                 _tell(one)
         if arguments.json:
             document = {"schema": 1, "tolerances": drift.TOLERANCES, "records": found}
-            stdout.write(record.to_json(document, indent=1) + "\n")
+            stdout.write(to_json(document, indent=1) + "\n")
     return DRIFTED if any(one["differences"] for one in found) else 0
 
 

@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ecotour import environment, events
 from ecotour.cli import process
+from ecotour.contract import events
 from ecotour.errors import EcotourError
-from ecotour.record import RunDirectory, to_json
+from ecotour.machine import environment
+from ecotour.rundir.claim import RunDirectory
+from ecotour.rundir.strict_json import to_json
 
 if TYPE_CHECKING:
-    from ecotour.continuation import Continuation
-    from ecotour.demo import Program
-    from ecotour.plan import Plan
+    from ecotour.contract.demo import Program
+    from ecotour.contract.plan import Plan
+    from ecotour.rundir.continuation import Continuation
     from ecotour.sinks import Sink
 
 VERDICT_NOT_REACHED = 3
@@ -74,7 +76,7 @@ def carry_out(
     Raises:
         EcotourError: The run failed.
     """
-    from ecotour import runner
+    from ecotour.running import runner
     from ecotour.sinks import extension
     from ecotour.sinks.recorder import Recorder
 
@@ -85,7 +87,7 @@ def carry_out(
         recorder = Recorder(directory, plan, command, notes.append, earlier)
         notes.extend(filter(None, [process.use_cache()]))
         recorder.record["environment"] = facts
-        from ecotour.continuation import identity
+        from ecotour.rundir.continuation import identity
         from ecotour.sinks.checkpoints import Checkpoints
         from ecotour.sinks.pictures import Pictures
         from ecotour.sinks.report import Report

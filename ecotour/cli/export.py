@@ -6,11 +6,13 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from ecotour import record
 from ecotour.cli.run import build, load
 from ecotour.errors import EcotourError, RecordError, UsageError
-from ecotour.records import Record, keep, read
-from ecotour.records.identity import identify
+from ecotour.rundir import record
+from ecotour.rundir.strict_json import to_json
+from ecotour.trust import keep
+from ecotour.trust.identity import identify
+from ecotour.trust.records import Record, read
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -23,7 +25,7 @@ def main(arguments: argparse.Namespace) -> int:
             kept, source = _of_record(Path(arguments.records) / arguments.what, arguments.what)
         page = _write(kept, source, arguments)
     if arguments.json:
-        print(record.to_json({"schema": 1, "status": "finished", "page": str(page)}, indent=1))
+        print(to_json({"schema": 1, "status": "finished", "page": str(page)}, indent=1))
     else:
         print(page)
     return 0
@@ -50,7 +52,7 @@ def _of_record(path: Path, name: str) -> tuple[Record, Path]:
 
 
 def _write(kept: Record, source: Path, arguments: argparse.Namespace) -> Path:
-    from ecotour import export
+    from ecotour.authoring import export
 
     name = kept.document["demo"]
     out = Path(arguments.out or f"{name}-{arguments.to}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ecotour import registry
+from ecotour.discovery import registry
 
 
 def main(arguments: argparse.Namespace) -> int:

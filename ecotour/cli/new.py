@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from ecotour.scaffold import create
+from ecotour.authoring.scaffold import create
 
 
 def main(arguments: argparse.Namespace) -> int:

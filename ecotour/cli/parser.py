@@ -1,8 +1,8 @@
 """What can be typed: the commands and their flags.
 
 Argparse, and neither JAX nor rich, so that ``ecotour --help`` and ``ecotour list`` start as fast as
-Python does. (A demo's own flags are Cyclopts' business, in `ecotour.flags`, once the demo is
-loaded; argparse is here because it costs a tenth of the time to import.)
+Python does. (A demo's own flags are Cyclopts' business, in `ecotour.contract.flags`, once the demo
+is loaded; argparse is here because it costs a tenth of the time to import.)
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 from typing import Any, NoReturn
 
-from ecotour import __version__
 from ecotour.errors import UnknownNameError, UsageError
+from ecotour.machine.version import __version__
 
 COMMANDS = {
     "list": "every demo: name, distribution, version, status",
@@ -247,13 +247,13 @@ def _add_docs_flags(
 
 
 def _steps(text: str) -> int:
-    from ecotour.plan import MAX_STEPS
+    from ecotour.contract.plan import MAX_STEPS
 
     return _whole(text, 1, MAX_STEPS)
 
 
 def _seed(text: str) -> int:
-    from ecotour.plan import MAX_SEED
+    from ecotour.contract.plan import MAX_SEED
 
     return _whole(text, 0, MAX_SEED)
 

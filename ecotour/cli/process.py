@@ -151,7 +151,8 @@ def safe_streams() -> Iterator[None]:
 
 def use_cache() -> str:
     """Let JAX keep compiled programs in our cache; return why that cannot be, or nothing."""
-    from ecotour import environment, stages
+    from ecotour.machine import environment
+    from ecotour.running import stages
 
     directory = environment.cache_directory() / "compiled"
     try:
@@ -176,7 +177,7 @@ def split_cpu(count: int) -> None:
     """
     import jax
 
-    from ecotour import environment
+    from ecotour.machine import environment
 
     chosen = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
     config: Any = jax.config

@@ -9,13 +9,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ecotour import flags, record
 from ecotour.cli import process
 from ecotour.cli.parser import make_parser
 from ecotour.cli.run import build, load
+from ecotour.contract import flags
 from ecotour.errors import UsageError
-from ecotour.records import child, keep
-from ecotour.records.identity import Identity, identify
+from ecotour.rundir.strict_json import to_json
+from ecotour.trust import child, keep
+from ecotour.trust.identity import Identity, identify
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -39,7 +40,7 @@ def main(arguments: argparse.Namespace) -> int:
                 "schema": 1, "status": "finished", "record": str(kept), "bytes": size,
                 "remarks": remarks,
             }  # fmt: skip
-            stdout.write(record.to_json(document, indent=1) + "\n")
+            stdout.write(to_json(document, indent=1) + "\n")
         elif not arguments.quiet:
             print(f"{kept}: {size / 1000:,.0f} kB; look at it, and commit it")
     return 0

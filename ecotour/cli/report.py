@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ecotour import record
 from ecotour.errors import RecordError
+from ecotour.rundir import record
+from ecotour.rundir.strict_json import to_json
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -24,7 +25,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _report(path: Path, known: dict[str, Any], as_json: bool) -> int:
-    from ecotour.sinks.report import write_report
+    from ecotour.drawing.report import write_report
 
     try:
         damaged = write_report(path, known)
@@ -34,7 +35,7 @@ def _report(path: Path, known: dict[str, Any], as_json: bool) -> int:
     for line in dict.fromkeys(damaged):
         print(f"ecotour: {line}", file=sys.stderr)
     if as_json:
-        print(record.to_json(known, indent=1))
+        print(to_json(known, indent=1))
         return 0
     from ecotour.sinks.terminal import Terminal
 

@@ -9,13 +9,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ecotour import flags, ledger, record, registry
 from ecotour.cli import drive, process, run
+from ecotour.contract import flags
+from ecotour.contract.plan import Plan
+from ecotour.discovery import registry
 from ecotour.errors import CheckpointError, RecordError, UnknownNameError, UsageError
-from ecotour.plan import Plan
+from ecotour.rundir import claim, record
+from ecotour.rundir.strict_json import to_json
+from ecotour.running import ledger
 
 if TYPE_CHECKING:
-    from ecotour.demo import Demo, Program
+    from ecotour.contract.demo import Demo, Program
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -31,17 +35,17 @@ def main(arguments: argparse.Namespace) -> int:
                 file=sys.stderr,
             )
             if arguments.json:
-                stdout.write(record.to_json(known, indent=1) + "\n")
+                stdout.write(to_json(known, indent=1) + "\n")
             return 0
         with process.stop_signals() as stop:
-            directory = record.RunDirectory.reopen(path)
+            directory = claim.RunDirectory.reopen(path)
             try:
                 entry, demo = load(known, path, arguments.disable)
                 plan = plan_of(known, path, entry, demo, arguments.steps)
                 process.split_cpu(demo.cpu_devices)
                 program = run.build(demo, plan.config, entry.name)
                 totals = totals_of(known, path, program, plan)
-                from ecotour import continuation
+                from ecotour.rundir import continuation
 
                 found = continuation.find(path, known, plan, totals)
                 check_data(path, program, plan, found.data)
@@ -113,7 +117,7 @@ def plan_of(
         config = flags.parse(demo.config, tokens(asked))
         import dataclasses
 
-        made = json.loads(record.to_json(dataclasses.asdict(config)))
+        made = json.loads(to_json(dataclasses.asdict(config)))
         if made != asked:
             other = next(k for k in {**made, **asked} if made.get(k) != asked.get(k))
             raise UsageError(f"{other} was {asked.get(other)!r} and is {made.get(other)!r} now")

@@ -9,14 +9,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ecotour import flags, ledger, record, registry
 from ecotour.cli import drive, process
 from ecotour.cli.parser import make_parser
+from ecotour.contract import flags
+from ecotour.contract.plan import Plan
+from ecotour.discovery import registry
 from ecotour.errors import EcotourError, PluginError, UsageError
-from ecotour.plan import Plan
+from ecotour.rundir import claim
+from ecotour.running import ledger
 
 if TYPE_CHECKING:
-    from ecotour.demo import Demo, Program
+    from ecotour.contract.demo import Demo, Program
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -25,7 +28,7 @@ def main(arguments: argparse.Namespace) -> int:
     with process.stdout_for_json(arguments.json) as stdout:
         out = None if arguments.out is None else Path(arguments.out)
         if not arguments.help:
-            record.check(out, Path(arguments.demo).stem)
+            claim.check(out, Path(arguments.demo).stem)
         entry, demo = load(arguments.demo, arguments.disable, arguments.provider)
         if arguments.help:
             print(help_text(arguments.demo, demo), file=stdout)
@@ -96,7 +99,7 @@ def build(demo: Demo, config: Any, name: str) -> Program:
         PluginError: ``build`` failed, or returned something else than a program.
         UsageError: The configuration has no program (``build`` raised ValueError).
     """
-    from ecotour.demo import Program
+    from ecotour.contract.demo import Program
 
     try:
         program = demo.build(config)

@@ -9,9 +9,9 @@ import json
 import sys
 from pathlib import Path
 
-from ecotour import flags
 from ecotour.cli import process
 from ecotour.cli.run import help_text, load
+from ecotour.contract import flags
 
 
 def main(arguments: argparse.Namespace) -> int:

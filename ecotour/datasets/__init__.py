@@ -11,10 +11,10 @@ import warnings
 from pathlib import Path
 from typing import get_args
 
+from ecotour.contract.demo import Dataset, Digits
+from ecotour.contract.plan import DataChoice
 from ecotour.datasets import embedded
-from ecotour.demo import Dataset, Digits
 from ecotour.errors import DataError, UnknownNameError
-from ecotour.plan import DataChoice
 
 NAMES = ("mnist",)
 SPLITS = ("train", "test")

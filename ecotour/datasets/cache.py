@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ecotour.environment import cache_directory
+from ecotour.machine.environment import cache_directory
 
 
 @dataclass(frozen=True)

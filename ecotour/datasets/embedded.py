@@ -13,7 +13,7 @@ from importlib import metadata, resources
 
 import numpy as np
 
-from ecotour.demo import DataInfo, Dataset
+from ecotour.contract.demo import DataInfo, Dataset
 from ecotour.errors import DataError
 
 GROUP = "ecotour.datasets"

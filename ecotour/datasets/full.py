@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from ecotour.contract.demo import DataInfo, Dataset
 from ecotour.datasets import cache, decode
-from ecotour.demo import DataInfo, Dataset
 from ecotour.errors import DataError
 
 # From one copy of mnist 3.0.1 that tensorflow-datasets 4.9.10 prepared, in the order of its

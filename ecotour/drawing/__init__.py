@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ecotour import exhibits, look
+from ecotour.contract import exhibits
+from ecotour.drawing import look
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from matplotlib.figure import Figure
 
-    from ecotour.exhibits import Curves, Exhibit, Film
+    from ecotour.contract.exhibits import Curves, Exhibit, Film
 
 
 def png(exhibit: Exhibit, width: float = look.WIDTH) -> bytes:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from ecotour import look
+from ecotour.drawing import look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ecotour import look
-from ecotour.drawing import canvas
+from ecotour.contract.exhibits import Bars, Heatmap
+from ecotour.drawing import canvas, look
 from ecotour.drawing.curves import draw_guides, head
-from ecotour.exhibits import Bars, Heatmap
-from ecotour.wording import number
+from ecotour.drawing.wording import number
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap, Normalize

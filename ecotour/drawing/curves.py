@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ecotour import look
-from ecotour.drawing import canvas
-from ecotour.exhibits import Curves, Line
-from ecotour.metric_curves import thinned
+from ecotour.contract.exhibits import Curves, Line
+from ecotour.drawing import canvas, look
+from ecotour.drawing.metric_curves import thinned
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ecotour import look
-from ecotour.drawing import canvas
+from ecotour.contract.exhibits import Graph, Paths
+from ecotour.drawing import canvas, look
 from ecotour.drawing.curves import DASHES
-from ecotour.exhibits import Graph, Paths
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ecotour import look
-from ecotour.exhibits import Film, Images
-from ecotour.values_json import pixels as to_uint8
+from ecotour.contract.exhibits import Film, Images
+from ecotour.drawing import look
+from ecotour.rundir.values_json import pixels as to_uint8
 
 if TYPE_CHECKING:
     from PIL.Image import Image

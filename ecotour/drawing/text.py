@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ecotour import look
-from ecotour.drawing import canvas
-from ecotour.exhibits import Code, Table
-from ecotour.wording import number
+from ecotour.contract.exhibits import Code, Table
+from ecotour.drawing import canvas, look
+from ecotour.drawing.wording import number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

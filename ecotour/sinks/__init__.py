@@ -1,18 +1,10 @@
-"""Sinks: whatever is done with the events of a run. A sink knows no runner."""
+"""What becomes of the events of a run: shown, written down, drawn. A sink knows no runner.
 
-from __future__ import annotations
+From outside: `Sink`, and one module for each sink (`recorder`, `pictures`, `checkpoints`, `report`,
+`terminal`); `extension` finds those of other distributions. Stands on the run's directory and the
+drawings.
+"""
 
-from typing import TYPE_CHECKING, Protocol
+from ecotour.contract.events import Sink
 
-if TYPE_CHECKING:
-    from ecotour.events import Event
-
-
-class Sink(Protocol):
-    """Called with each event, in order; closed once, also where the run breaks off."""
-
-    def __call__(self, event: Event, /) -> None:
-        """Take note of ``event``. May raise: the run goes on without this sink."""
-
-    def close(self) -> None:
-        """Finish what is unfinished."""
+__all__ = ["Sink"]

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ecotour import events
-from ecotour.checkpoint import KEEP, Store, size_of
+from ecotour.contract import events
 from ecotour.errors import CheckpointError
-from ecotour.frozen import Frozen, freeze
+from ecotour.rundir.checkpoint import KEEP, Store, size_of
+from ecotour.rundir.frozen import Frozen, freeze
 
 if TYPE_CHECKING:
-    from ecotour.demo import Dataset
+    from ecotour.contract.demo import Dataset
 
 
 class Checkpoints:

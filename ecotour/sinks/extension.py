@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ecotour import registry
+from ecotour.discovery import registry
 from ecotour.errors import PluginError
 
 if TYPE_CHECKING:
-    from ecotour.plan import Plan
+    from ecotour.contract.plan import Plan
     from ecotour.sinks import Sink
 
 GROUP = "ecotour.sinks"
@@ -43,7 +43,7 @@ def make(names: Iterable[str], run_dir: Path, plan: Plan) -> list[Sink]:
 def _made(entry: registry.Entry, run_dir: Path, plan: Plan) -> Sink:
     import pluggy
 
-    from ecotour import hookspecs
+    from ecotour.contract import hookspecs
 
     what = f"sink {entry.name!r} ({entry.provenance})"
     if entry.status != "ok":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ecotour.values_json import pixels
+from ecotour.rundir.values_json import pixels
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -7,13 +7,14 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ecotour import events, look
-from ecotour.exhibits import Images
+from ecotour.contract import events
+from ecotour.contract.exhibits import Images
+from ecotour.drawing import look
+from ecotour.drawing.wording import duration, number
+from ecotour.rundir.values_json import picture_stack
 from ecotour.sinks import glyphs
 from ecotour.sinks.plain import one_line
 from ecotour.sinks.stream import SafeStream, console
-from ecotour.values_json import picture_stack
-from ecotour.wording import duration, number
 
 if TYPE_CHECKING:
     import numpy as np

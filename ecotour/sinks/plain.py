@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ecotour import events
+from ecotour.contract import events
+from ecotour.drawing.wording import duration, number
 from ecotour.sinks.stream import SafeStream
-from ecotour.wording import duration, number
 
 LINES = 16
 """Progress lines in a whole run, however long it is and however many named steps it has."""

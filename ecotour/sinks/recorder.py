@@ -10,12 +10,14 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ecotour import events
+from ecotour.contract import events
+from ecotour.contract.plan import Plan
 from ecotour.errors import RecordError
-from ecotour.history import History
-from ecotour.metric_rows import Rows, order_rows, read_history
-from ecotour.plan import Plan
-from ecotour.record import SCHEMA, RunDirectory, nonfinite, to_json
+from ecotour.rundir.claim import RunDirectory
+from ecotour.rundir.metric_rows import Rows, order_rows, read_history
+from ecotour.rundir.record import SCHEMA
+from ecotour.rundir.strict_json import nonfinite, to_json
+from ecotour.running.history import History
 
 WRITE_SECONDS = 5.0
 

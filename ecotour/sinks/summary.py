@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ecotour import look, wording
-from ecotour.sinks import account, glyphs
+from ecotour.drawing import account, look, wording
+from ecotour.sinks import glyphs
 from ecotour.sinks.plain import one_line
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import IO, Any
 
-from ecotour import events
+from ecotour.contract import events
 from ecotour.sinks.live import LiveView
 from ecotour.sinks.plain import PlainLines, one_line
 from ecotour.sinks.stream import SafeStream, console, is_live

@@ -17,7 +17,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ecotour import __version__, look
+from ecotour.drawing import look
+from ecotour.machine.version import __version__
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -42,7 +43,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 
 def style() -> str:
-    """The stylesheet: the palette of `ecotour.look` for light and dark, then the rules.
+    """The stylesheet: the palette of `ecotour.drawing.look` for light and dark, then the rules.
 
     Dark is a matter of themes that have it: Furo's and pydata's ways of saying so are known.
     """

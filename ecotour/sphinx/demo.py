@@ -21,7 +21,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -31,11 +30,12 @@ from docutils.parsers.rst import directives
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from ecotour import cells, records
+from ecotour.authoring import cells
 from ecotour.errors import EcotourError
-from ecotour.records import Record, Shown
 from ecotour.sphinx import prose, tables
 from ecotour.sphinx.pictures import Pictures
+from ecotour.trust import records
+from ecotour.trust.records import Record, Shown
 
 PARTS = {
     "about": "What it teaches",
@@ -183,9 +183,3 @@ class DemoDirective(SphinxDirective):
                     f"it shows {', '.join(sorted(known)) or 'nothing'}"
                 )
         return sorted((o for o in found if o.name in names), key=lambda o: names.index(o.name))
-
-
-def relative(directive: SphinxDirective, file: Path) -> str:
-    """``file`` as an address from the page's own source."""
-    page = Path(directive.env.doc2path(directive.env.docname))
-    return Path(os.path.relpath(file, page.parent)).as_posix()

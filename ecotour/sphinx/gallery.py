@@ -20,11 +20,11 @@ from sphinx import addnodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from ecotour import records
+from ecotour.drawing import account
 from ecotour.errors import EcotourError
-from ecotour.records import Record, Shown
-from ecotour.sinks import account
 from ecotour.sphinx.pictures import Pictures
+from ecotour.trust import records
+from ecotour.trust.records import Record, Shown
 
 SMALL_SVG = 60_000
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from ecotour import wording
-from ecotour.records import Record, Shown
+from ecotour.drawing import wording
 from ecotour.sphinx import tables
+from ecotour.sphinx.addresses import relative
+from ecotour.trust.records import Record, Shown
 
 
 class Pictures:
@@ -42,8 +43,6 @@ class Pictures:
         if str(one.file).endswith(".svg"):
             # in the page itself, where it sees the page's colours
             return nodes.raw("", self._record.picture(one).decode("utf-8"), format="html")
-        from ecotour.sphinx.demo import relative
-
         address = relative(self._directive, self._record.path / str(one.file))
         return nodes.image("", uri=address, alt=one.caption)
 

@@ -10,7 +10,8 @@ from docutils import nodes, utils
 from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
 
-from ecotour.records import Record
+from ecotour.sphinx.addresses import relative
+from ecotour.trust.records import Record
 
 
 def parse(directive: SphinxDirective, text: str, file: Path) -> list[nodes.Node]:
@@ -48,8 +49,6 @@ def section(
 
 def source_link(directive: SphinxDirective, record: Record, file: Path) -> list[nodes.Node]:
     """The source as a download and, where the site says so, at its home."""
-    from ecotour.sphinx.demo import relative
-
     links: list[nodes.Node] = [nodes.Text("The source: ")]
     download = addnodes.download_reference("", "", reftarget=relative(directive, file))
     download += nodes.literal("", file.name)

@@ -8,8 +8,7 @@ from typing import Any
 
 from docutils import nodes
 
-from ecotour import wording
-from ecotour.sinks import account
+from ecotour.drawing import account, wording
 
 
 def table(

@@ -18,9 +18,9 @@ from docutils import nodes
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxRole
 
-from ecotour import records
 from ecotour.errors import EcotourError, UnknownNameError, UsageError
-from ecotour.records import Record
+from ecotour.trust import records
+from ecotour.trust.records import Record
 
 logger = logging.getLogger(__name__)
 

@@ -54,7 +54,7 @@ def main() -> None:
     import peers
     import table
 
-    from ecotour import environment
+    from ecotour.machine import environment
 
     compared = ("torch", "gymnax")
     installed = peers.versions(*compared)

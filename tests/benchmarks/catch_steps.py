@@ -26,7 +26,7 @@ import numpy as np
 import peers
 from turns import spread
 
-from ecotour import environment
+from ecotour.machine import environment
 from ecotour_rlax import catch
 
 SEEDS, BOARDS, HIDDEN, STEPS = 32, 16, 64, 90

@@ -21,7 +21,7 @@ import peers
 from gan_peers import FUSED, haiku_step, torch_step
 from turns import Peer, ratios, serve, summary, take_turns
 
-from ecotour import environment
+from ecotour.machine import environment
 
 MAKERS: dict[str, Callable[[str], Peer]] = {
     "ecotour": lambda _: haiku_step("auto", together=True),

@@ -58,7 +58,7 @@ def haiku_step(lowering_name: str, together: bool, fused: int = 1) -> Peer:
     import optax
 
     from ecotour.cli.process import split_cpu
-    from ecotour.stages import place
+    from ecotour.running.stages import place
     from ecotour_gan.convolutions import lowering
 
     if lowering_name != "xla":

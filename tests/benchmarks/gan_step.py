@@ -19,7 +19,7 @@ import peers
 from gan_peers import MAKERS, useful_gflop
 from turns import ratios, serve, summary, take_turns
 
-from ecotour import environment
+from ecotour.machine import environment
 
 PEERS = ("ecotour", "haiku", "torch", "torch_channels_last")
 

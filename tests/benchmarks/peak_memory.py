@@ -10,9 +10,9 @@ from typing import Any
 
 BARE = """
 import jax, jax.numpy as jnp
-from ecotour import registry
+from ecotour.discovery import registry
 from ecotour.cli.process import split_cpu
-from ecotour.stages import place
+from ecotour.running.stages import place
 split_cpu(2)
 demo = registry.load(registry.pick("gan"))
 program = demo.build(demo.config())

@@ -1,4 +1,4 @@
-"""What the runner adds to a step: `ecotour.runner` against the same compiled step in a bare loop.
+"""What the runner adds to a step: it, against the same compiled step in a bare loop.
 
 With the record of metrics and, for the GAN, checkpoints at their default pace (one in 500 steps is
 about one in 30 seconds).
@@ -21,16 +21,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ecotour import Program, Step, Verdict, events, registry
+from ecotour import Program, Step, Verdict, events
 from ecotour.cli.process import split_cpu
-from ecotour.continuation import identity
-from ecotour.drivers import IN_FLIGHT
-from ecotour.plan import Plan
-from ecotour.record import RunDirectory
-from ecotour.runner import run
+from ecotour.contract.plan import Plan
+from ecotour.discovery import registry
+from ecotour.rundir.claim import RunDirectory
+from ecotour.rundir.continuation import identity
+from ecotour.running.drivers import IN_FLIGHT
+from ecotour.running.runner import run
+from ecotour.running.stages import count_devices, place
 from ecotour.sinks.checkpoints import Checkpoints
 from ecotour.sinks.recorder import Recorder
-from ecotour.stages import count_devices, place
 
 SMALL = 88
 """Side of the matrices of the small step: some 50 µs on the machine that this was written on."""

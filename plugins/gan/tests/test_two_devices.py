@@ -14,7 +14,7 @@ import pytest
 SCRIPT = """
 import json, re, sys
 import jax, jax.numpy as jnp
-from ecotour import registry
+from ecotour.discovery import registry
 demo = registry.load(registry.pick("gan"))
 config = demo.config(batch_size=int(sys.argv[1]))
 program = demo.build(config)

@@ -17,8 +17,8 @@ from tensorboardX import SummaryWriter
 
 import ecotour
 from ecotour import drawing, events, exhibits
-from ecotour.plan import Plan
-from ecotour.sinks import account
+from ecotour.contract.plan import Plan
+from ecotour.drawing import account
 
 
 class TensorBoard:

@@ -1,0 +1,34 @@
+"""The record of a run, ``run.json``, read back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from ecotour.errors import RecordError
+
+SCHEMA = 1
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The record of the run in ``path``, with ``run_dir`` as the directory is called now.
+
+    Raises:
+        RecordError: There is none, or it cannot be understood.
+    """
+    file = path / "run.json"
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RecordError(f"{path} holds no run: there is no run.json in it") from None
+    except NotADirectoryError:
+        raise RecordError(f"{path} is not a run's directory") from None
+    except OSError as error:
+        raise RecordError(f"cannot read {file}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{file} is damaged: {error}") from None
+    if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+        found = record.get("schema") if isinstance(record, dict) else "none"
+        raise RecordError(f"{file} has schema {found}, and this ecotour reads schema {SCHEMA}")
+    return record | {"run_dir": str(path)}
