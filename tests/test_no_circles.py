@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
+from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
@@ -29,10 +30,8 @@ def imports(file: Path, name: str, modules: Mapping[str, Path]) -> Iterator[str]
             case ast.Import(names):
                 yield from (alias.name for alias in names if alias.name in modules)
             case ast.ImportFrom(module, names, level):
-                parents = name.split(".") + (["__init__"] if file.name == "__init__.py" else [])
-                base = ".".join(
-                    [*parents[: len(parents) - level if level else 0], *filter(None, [module])]
-                )
+                package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+                base = resolve_name("." * level + (module or ""), package)
                 for alias in names:
                     submodule = f"{base}.{alias.name}"
                     if submodule in modules:

@@ -11,18 +11,16 @@ import numpy as np
 import pytest
 
 import ecotour
-from ecotour_chex import apart, demo, labels, museum
+from ecotour_chex import apart, demo, gallery, museum
 from ecotour_chex.faults import FAULTS
 from ecotour_chex.tools import APART, HERE
+from ecotour_chex.training import Config
 
 
 def findings() -> dict[str, Any]:
     key = jax.random.key(0)
-    states = {
-        "museum": museum.nothing_visited(key, None),
-        "costs": museum.nothing_timed(key, None),
-        "apart": apart.nothing_asked(key, None),
-    }
+    steps = demo.build(Config()).steps
+    states = {name: steps[name].init(key, None) for name in ("museum", "costs", "apart")}
     states["costs"]["ms"][:] = states["apart"]["ms"][:] = 0.1, 0.05
     for row, fault in enumerate(FAULTS, 1):
         for part, tools in (("museum", HERE), ("apart", APART)):
@@ -101,7 +99,7 @@ def test_the_labels_name_every_fault_and_tool() -> None:
     shown = verdict(findings()).exhibits
     heat_map = shown["museum"]
     assert list(heat_map.row_names) == ["no fault", *(fault.name for fault in FAULTS)]
-    assert len(set(heat_map.column_names)) == len(labels.COLUMNS)
+    assert len(set(heat_map.column_names)) == len(gallery.COLUMNS)
     assert max(map(len, heat_map.column_names)) <= 24
     assert sum(cell == "" for row in heat_map.cells for cell in row) == 12 * 14 - 11
     assert len(shown["costs"].rows) == len(HERE) + len(apart.TIMED)
