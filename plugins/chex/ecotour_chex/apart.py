@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import ecotour
-from ecotour_chex import museum
+from ecotour_chex import bookkeeping
 from ecotour_chex.faults import NO_FAULT, SIDE_EFFECT, WRONG_MEAN, Fault
 from ecotour_chex.tools import APART, BY_HAND, visits_by_variant
 from ecotour_chex.training import Config
@@ -40,8 +40,8 @@ def compare_devices(fault: Fault, config: Config, seed: np.ndarray) -> list[floa
     Returns:
         Two errors in % of the update's length, and the largest difference of a parameter.
     """
-    training = museum.trainings(fault, config)()
-    batches, _ = museum.conditions(seed, config, PADDED_STEP + 1)
+    training = bookkeeping.trainings(fault, config)()
+    batches, _ = bookkeeping.conditions(seed, config, PADDED_STEP + 1)
     batch, noise = batches[PADDED_STEP - 1], jnp.zeros(4, jnp.float32)
     real = on_devices(training)(training.begin(), batch, noise)["params"]["weights"]
     with chex.fake_pmap():
@@ -54,8 +54,8 @@ def compare_devices(fault: Fault, config: Config, seed: np.ndarray) -> list[floa
 
 def run_variants(fault: Fault, config: Config, seed: np.ndarray) -> list[int]:
     """The step at which the test failed under each of `VARIANTS`; 0 where it passed."""
-    make = museum.trainings(fault, config)
-    batches, key = museum.conditions(seed, config, 4)
+    make = bookkeeping.trainings(fault, config)
+    batches, key = bookkeeping.conditions(seed, config, 4)
     seen = visits_by_variant(make, batches[:2], key, **dict.fromkeys(VARIANTS, True))
     return [seen[name].raised_at for name in VARIANTS]
 
@@ -63,10 +63,10 @@ def run_variants(fault: Fault, config: Config, seed: np.ndarray) -> list[int]:
 # %% In the child
 def report(config: Config, seed: np.ndarray) -> dict[str, Any]:
     """Lists of numbers in the order of `ROWS`, `APART`, `TIMED`, `SPREAD`, `TESTED`, `VARIANTS`."""
-    rows = [museum.tried_row(fault, APART, config, seed) for fault in museum.ROWS]
+    rows = [bookkeeping.tried_row(fault, APART, config, seed) for fault in bookkeeping.ROWS]
     return {
         **{name: [row[name] for row in rows] for name in rows[0]},
-        "ms": [museum.time_guard(tool, config, seed) for tool in TIMED],
+        "ms": [bookkeeping.time_guard(tool, config, seed) for tool in TIMED],
         "devices": [compare_devices(fault, config, seed) for fault in SPREAD],
         "variants": [run_variants(fault, config, seed) for fault in TESTED],
     }
@@ -79,7 +79,7 @@ def apart_step(config: Config) -> ecotour.Step:
     def init(key: jax.Array, batch: Any) -> dict[str, np.ndarray]:
         return {
             "seed": np.asarray(jax.random.key_data(key)),
-            **museum.no_findings(APART),
+            **bookkeeping.no_findings(APART),
             "ms": np.zeros((len(TIMED), 2)),
             "devices": np.full((len(SPREAD), 3), np.nan),
             "variants": np.zeros((len(TESTED), len(VARIANTS)), np.int32),
@@ -99,9 +99,9 @@ def apart_step(config: Config) -> ecotour.Step:
             last = (child.stderr.strip().splitlines() or ["it said nothing"])[-1]
             raise RuntimeError(f"the process with four devices ended badly: {last}")
         answer = json.loads(child.stdout)
-        answer["says"] = [museum.as_bytes(text) for text in answer["says"]]
+        answer["says"] = [bookkeeping.as_bytes(text) for text in answer["says"]]
         new = {name: np.asarray(value, found[name].dtype) for name, value in answer.items()}
-        return {**found, **new}, {"caught": np.sum(new["kind"] == museum.CAUGHT)}
+        return {**found, **new}, {"caught": np.sum(new["kind"] == bookkeeping.CAUGHT)}
 
     return ecotour.Step(init, step, steps=1, compiled=False)
 

@@ -14,10 +14,10 @@ what each guard costs per step.
 # fault per step, with every tool. `costs` times one guard per step. `apart` does in a process of
 # its own what cannot be undone in this one: `chexify`, and four devices.
 #
-# The lesson is in three files: `training.py`, the correct step in pieces, and the flags;
-# `faults.py`, each a piece spoilt; `tools.py`, each a piece guarded. The others are bookkeeping:
-# how a fault meets a tool (`visit.py`, `museum.py`, `apart.py`), and how that is shown
-# (`gallery.py`).
+# The lesson: `training.py`, the correct step in pieces, and the flags; `faults.py`, each a piece
+# spoilt; `tools.py`, each a piece guarded; `visit.py`, the loop in which a fault meets a tool; and
+# `apart.py`. The others are no part of it: `bookkeeping.py` keeps what is found, `gallery.py`
+# shows it.
 from __future__ import annotations
 
 from typing import Any
@@ -27,7 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import ecotour
-from ecotour_chex import apart, gallery, museum
+from ecotour_chex import apart, bookkeeping, gallery
 from ecotour_chex.faults import FAULTS
 from ecotour_chex.training import TRUTH, Config, Training, draw_noise, make_examples
 
@@ -64,11 +64,11 @@ def judge(outcome: ecotour.Outcome) -> ecotour.Verdict:
     distance = outcome.history["clean"]["distance_from_truth"].last
     checks = [
         check.at_most("clean run: distance from the true weights", distance, 0.1),
-        check.equals("clean run: alarms", int(np.sum(kind[0] != museum.SILENT)), 0),
+        check.equals("clean run: alarms", int(np.sum(kind[0] != bookkeeping.SILENT)), 0),
     ]
     for row, fault in enumerate(FAULTS, 1):
         column = gallery.COLUMNS.index(fault.claimed_by)
-        found = int(at[row, column]) if kind[row, column] == museum.CAUGHT else 0
+        found = int(at[row, column]) if kind[row, column] == bookkeeping.CAUGHT else 0
         checks.append(check.equals(f"{fault.name}: {fault.claimed_by}, step", found, fault.at))
         shown = bool(symptom[row, 0] < fault.beyond <= symptom[row, 1])
         checks.append(check.equals(f"{fault.name}: the symptom shows", shown, True))
@@ -81,7 +81,7 @@ def judge(outcome: ecotour.Outcome) -> ecotour.Verdict:
         check.equals("variants: passed by the correct training", int(passed[0].sum()), 5),
         check.equals("variants: failed by the one with a side effect", int((~passed[1]).sum()), 2),
     ]
-    caught = int(np.sum(np.any(kind[1:] == museum.CAUGHT, axis=1)))
+    caught = int(np.sum(np.any(kind[1:] == bookkeeping.CAUGHT, axis=1)))
     summary = f"{caught} of {len(FAULTS)} faults were caught by at least one tool."
     return ecotour.Verdict(checks, gallery.all_exhibits(states), summary)
 
@@ -97,8 +97,8 @@ def build(config: Config) -> ecotour.Program:
     return ecotour.Program(
         steps={
             "clean": clean_step(config),
-            "museum": museum.museum_step(config),
-            "costs": museum.costs_step(config),
+            "museum": bookkeeping.museum_step(config),
+            "costs": bookkeeping.costs_step(config),
             "apart": apart.apart_step(config),
         },
         judge=judge,

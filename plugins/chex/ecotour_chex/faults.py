@@ -24,7 +24,7 @@ from ecotour_chex.visit import (
     VISIT_STEPS,
     Visit,
     error_on_fake_devices,
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -303,16 +303,7 @@ WRONG_MEAN = Fault(
 
 
 # %% In the order of the tour
-FAULTS: tuple[Fault, ...] = (
-    HIDDEN_BROADCAST,
-    SILENT_FLOAT64,
-    NOT_A_NUMBER,
-    RETRACE,
-    REUSED_KEY,
-    WEAK_TYPE,
-    DONATED,
-    MISSPELT,
-    STATIC_ARGUMENT,
-    SIDE_EFFECT,
-    WRONG_MEAN,
-)
+FAULTS = (
+    HIDDEN_BROADCAST, SILENT_FLOAT64, NOT_A_NUMBER, RETRACE, REUSED_KEY, WEAK_TYPE, DONATED,
+    MISSPELT, STATIC_ARGUMENT, SIDE_EFFECT, WRONG_MEAN,
+)  # fmt: skip

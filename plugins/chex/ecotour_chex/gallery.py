@@ -12,8 +12,8 @@ import numpy as np
 
 from ecotour import exhibits
 from ecotour_chex.apart import SPREAD, TESTED, VARIANTS
+from ecotour_chex.bookkeeping import CAUGHT, ROWS, STOPPED, as_text
 from ecotour_chex.faults import FAULTS
-from ecotour_chex.museum import CAUGHT, ROWS, STOPPED, as_text
 from ecotour_chex.tools import APART, BY_HAND, HERE, TOOLS
 from ecotour_chex.visit import VISIT_STEPS
 

@@ -114,12 +114,9 @@ class Training:
 
     def begin(self) -> Any:
         """Return the state before step 1."""
-
-        def zeros() -> dict[str, jax.Array]:
-            return {"weights": jnp.zeros(FEATURES, jnp.float32)}
-
+        params, velocity = ({"weights": jnp.zeros(FEATURES, jnp.float32)} for _ in range(2))
         rate, number = self.first_rate(), jnp.zeros((), jnp.int32)
-        return self.record(params=zeros(), velocity=zeros(), rate=rate, number=number)
+        return self.record(params=params, velocity=velocity, rate=rate, number=number)
 
     def step(self) -> Callable[[Any, Any, jax.Array], tuple[Any, jax.Array]]:
         """Return ``(state, batch, noise [4]) -> (state, loss [])``: momentum, noisy gradients."""

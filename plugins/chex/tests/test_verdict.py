@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ecotour
-from ecotour_chex import apart, demo, gallery, museum
+from ecotour_chex import apart, bookkeeping, demo, gallery
 from ecotour_chex.faults import FAULTS
 from ecotour_chex.tools import APART, HERE
 from ecotour_chex.training import Config
@@ -27,10 +27,10 @@ def findings() -> dict[str, Any]:
             names = [tool.name for tool in tools]
             if fault.claimed_by in names:
                 column = names.index(fault.claimed_by)
-                states[part]["kind"][row, column] = museum.CAUGHT
+                states[part]["kind"][row, column] = bookkeeping.CAUGHT
                 states[part]["at"][row, column] = fault.at
         states["museum"]["symptom"][row] = fault.beyond / 2, fault.beyond
-        states["museum"]["says"][row] = museum.as_bytes(f"[Chex] {fault.name} <b>")
+        states["museum"]["says"][row] = bookkeeping.as_bytes(f"[Chex] {fault.name} <b>")
     states["apart"]["devices"][:] = [0.0, 0.0, 0.0], [20.0, 20.0, 0.0]
     states["apart"]["variants"][1, [1, 4]] = 2
     return states
@@ -66,7 +66,7 @@ def test_a_claim_that_is_not_met_fails(fault: Any) -> None:
     late, crash = findings(), findings()
     for part in ("museum", "apart"):
         late[part]["at"][row] += 1
-        crash[part]["kind"][row] = museum.STOPPED
+        crash[part]["kind"][row] = bookkeeping.STOPPED
     assert failed(late) == failed(crash) == [f"{fault.name}: {fault.claimed_by}, step"]
     healthy = findings()
     healthy["museum"]["symptom"][row, 1] = fault.beyond * 0.9
@@ -78,8 +78,8 @@ def test_a_claim_that_is_not_met_fails(fault: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        (lambda s: s["museum"]["kind"].__setitem__((0, 2), museum.CAUGHT), "alarms"),
-        (lambda s: s["apart"]["kind"].__setitem__((0, 0), museum.STOPPED), "alarms"),
+        (lambda s: s["museum"]["kind"].__setitem__((0, 2), bookkeeping.CAUGHT), "alarms"),
+        (lambda s: s["apart"]["kind"].__setitem__((0, 0), bookkeeping.STOPPED), "alarms"),
         (lambda s: s["apart"]["devices"].__setitem__((0, 0), 0.5), "error of the correct mean"),
         (lambda s: s["apart"]["devices"].__setitem__((1, 1), 0.1), "error of the wrong mean"),
         (lambda s: s["apart"]["devices"].__setitem__((1, 2), 0.1), "real and fake differ"),

@@ -1,4 +1,4 @@
-"""The tour through the museum: each fault with each tool, and what each tool costs.
+"""Each fault with each tool, and what each tool costs: tried, timed and kept.
 
 All conditions are equal: the same data, the same key and the same number of steps for each pair.
 Results are arrays, so that a run can be resumed from a checkpoint between two faults.
