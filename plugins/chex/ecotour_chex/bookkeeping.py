@@ -18,7 +18,7 @@ import numpy as np
 
 import ecotour
 from ecotour_chex.faults import FAULTS, NO_FAULT, Fault
-from ecotour_chex.tools import HERE, Make, Tool
+from ecotour_chex.tools import APART, HERE, TOOLS, Make, Tool
 from ecotour_chex.training import DEVICES, Config, Training, draw_noise, make_examples
 from ecotour_chex.visit import BLANK_STEP, PADDED_STEP, VISIT_STEPS, Moment, visit
 
@@ -28,6 +28,8 @@ SILENT, STOPPED, CAUGHT = 0, 1, 2
 MESSAGE_BYTES = 600
 ROWS = (NO_FAULT, *FAULTS)
 """The clean training first: no tool may sound an alarm there."""
+
+COLUMNS = [tool.name for tool in TOOLS]
 
 
 # %% Equal conditions
@@ -152,6 +154,16 @@ def no_findings(tools: Sequence[Tool]) -> dict[str, np.ndarray]:
         "at": np.zeros((len(ROWS), len(tools)), np.int32),
         "says": np.zeros((len(ROWS), MESSAGE_BYTES), np.uint8),
     }
+
+
+def whole_matrix(museum: Any, apart: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Put the two parts together: ``kind`` and ``at``, both int ``[12, 14]``, ROWS by TOOLS."""
+    kind = np.zeros((len(ROWS), len(TOOLS)), int)
+    at = np.zeros_like(kind)
+    for part, tools in ((museum, HERE), (apart, APART)):
+        columns = [COLUMNS.index(tool.name) for tool in tools]
+        kind[:, columns], at[:, columns] = part["kind"], part["at"]
+    return kind, at
 
 
 # %% The named steps: one row, or one guard, per step

@@ -59,7 +59,7 @@ def clean_step(config: Config) -> ecotour.Step:
 def judge(outcome: ecotour.Outcome) -> ecotour.Verdict:
     """Compare what was found with what each fault claims."""
     check, states = ecotour.Check, outcome.states
-    kind, at = gallery.whole_matrix(states["museum"], states["apart"])
+    kind, at = bookkeeping.whole_matrix(states["museum"], states["apart"])
     symptom = states["museum"]["symptom"]
     distance = outcome.history["clean"]["distance_from_truth"].last
     checks = [
@@ -67,7 +67,7 @@ def judge(outcome: ecotour.Outcome) -> ecotour.Verdict:
         check.equals("clean run: alarms", int(np.sum(kind[0] != bookkeeping.SILENT)), 0),
     ]
     for row, fault in enumerate(FAULTS, 1):
-        column = gallery.COLUMNS.index(fault.claimed_by)
+        column = bookkeeping.COLUMNS.index(fault.claimed_by)
         found = int(at[row, column]) if kind[row, column] == bookkeeping.CAUGHT else 0
         checks.append(check.equals(f"{fault.name}: {fault.claimed_by}, step", found, fault.at))
         shown = bool(symptom[row, 0] < fault.beyond <= symptom[row, 1])

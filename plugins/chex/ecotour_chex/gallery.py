@@ -12,22 +12,10 @@ import numpy as np
 
 from ecotour import exhibits
 from ecotour_chex.apart import SPREAD, TESTED, VARIANTS
-from ecotour_chex.bookkeeping import CAUGHT, ROWS, STOPPED, as_text
+from ecotour_chex.bookkeeping import CAUGHT, COLUMNS, ROWS, STOPPED, as_text, whole_matrix
 from ecotour_chex.faults import FAULTS
-from ecotour_chex.tools import APART, BY_HAND, HERE, TOOLS
+from ecotour_chex.tools import APART, BY_HAND, HERE
 from ecotour_chex.visit import VISIT_STEPS
-
-COLUMNS = [tool.name for tool in TOOLS]
-
-
-def whole_matrix(museum: Any, apart: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Put the two parts together: ``kind`` and ``at``, both int ``[12, 14]``, ROWS by TOOLS."""
-    kind = np.zeros((len(ROWS), len(TOOLS)), int)
-    at = np.zeros_like(kind)
-    for part, tools in ((museum, HERE), (apart, APART)):
-        columns = [COLUMNS.index(tool.name) for tool in tools]
-        kind[:, columns], at[:, columns] = part["kind"], part["at"]
-    return kind, at
 
 
 def heat_map(kind: np.ndarray, at: np.ndarray) -> exhibits.Heatmap:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ecotour
-from ecotour_chex import apart, bookkeeping, demo, gallery
+from ecotour_chex import apart, bookkeeping, demo
 from ecotour_chex.faults import FAULTS
 from ecotour_chex.tools import APART, HERE
 from ecotour_chex.training import Config
@@ -99,7 +99,7 @@ def test_the_labels_name_every_fault_and_tool() -> None:
     shown = verdict(findings()).exhibits
     heat_map = shown["museum"]
     assert list(heat_map.row_names) == ["no fault", *(fault.name for fault in FAULTS)]
-    assert len(set(heat_map.column_names)) == len(gallery.COLUMNS)
+    assert len(set(heat_map.column_names)) == len(bookkeeping.COLUMNS)
     assert max(map(len, heat_map.column_names)) <= 24
     assert sum(cell == "" for row in heat_map.cells for cell in row) == 12 * 14 - 11
     assert len(shown["costs"].rows) == len(HERE) + len(apart.TIMED)
