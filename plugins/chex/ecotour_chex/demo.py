@@ -13,11 +13,13 @@ what each guard costs per step.
 # The run has four named steps. `clean` trains the correct model, compiled. `museum` visits one
 # fault per step, with every tool. `costs` times one guard per step. `apart` does in a process of
 # its own what cannot be undone in this one: `chexify`, and four devices.
+#
+# The lesson: `training.py`, the correct step in pieces, and the flags; `faults.py`, each a piece
+# spoilt; `tools.py`, each a piece guarded; `visit.py`, the loop in which a fault meets a tool; and
+# `apart.py`. The others are no part of it: `bookkeeping.py` keeps what is found, `gallery.py`
+# shows it.
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -25,145 +27,19 @@ import jax.numpy as jnp
 import numpy as np
 
 import ecotour
-
-
-# %% Configuration
-@dataclass(frozen=True)
-class Config:
-    """The demo's flags."""
-
-    examples_per_device: int = ecotour.flag(16, "of the four; a batch has all", at_least=8)
-    noise: float = ecotour.flag(0.01, "standard deviation of the gradient's noise", above=0.0)
-    timed_steps: int = ecotour.flag(300, "steps over which a guard is timed", at_least=10)
-
-    @property
-    def batch_size(self) -> int:
-        """Examples a step: those of four devices, whether or not they are there."""
-        return 4 * self.examples_per_device
-
-
-# %% The data
-# A linear rule on four features, scaled to length 1. Most rows are whole. A few have weight 0, as
-# padding has, and a few have no feature at all: a correct step takes both in its stride.
-FEATURES = 4
-TRUTH = np.array([1.0, -2.0, 3.0, 0.5])
-
-
-def make_examples(generator: np.random.Generator, count: int) -> dict[str, np.ndarray]:
-    """Return ``inputs`` [N, 4], ``targets`` [N] and ``weights`` [N], all float32."""
-    inputs = generator.normal(size=(count, FEATURES))
-    unit = inputs / np.linalg.norm(inputs, axis=-1, keepdims=True)
-    targets = unit @ TRUTH + 0.01 * generator.normal(size=count)
-    arrays = {"inputs": inputs, "targets": targets, "weights": np.ones(count)}
-    return {name: array.astype(np.float32) for name, array in arrays.items()}
-
-
-# %% The training step, piece by piece
-# State: params {weights [4]}, velocity of the same shape, rate [], all float32, number [] int32.
-# Metrics: loss [], and the distance [] of the weights from the true ones.
-# Each piece is a function of its own, since each fault replaces one of them.
-def normalise(inputs: jax.Array) -> jax.Array:
-    """[B, 4] -> [B, 4], rows of length 1; a row of zeros stays one."""
-    return inputs / (jnp.linalg.norm(inputs, axis=-1, keepdims=True) + 1e-6)
-
-
-def predict(params: Mapping[str, jax.Array], inputs: jax.Array) -> jax.Array:
-    """[B, 4] -> [B]."""
-    return inputs @ params["weights"]
-
-
-def mean_weight(weights: jax.Array, over_devices: Callable[[Any], Any]) -> jax.Array:
-    """[B] -> []: the mean weight of the whole batch, wherever its parts are."""
-    return over_devices(weights.mean())
-
-
-def first_rate() -> jax.Array:
-    """float32 []: the learning rate before step 1."""
-    return jnp.float32(0.5)
-
-
-def cool(rate: jax.Array) -> jax.Array:
-    """float32 [] -> float32 []: a little less at each step."""
-    return rate * jnp.float32(0.98)
-
-
-def remember(params: Any, velocity: Any, rate: Any, number: Any) -> dict[str, Any]:
-    """What of the state is new after a step."""
-    return {"params": params, "velocity": velocity, "rate": rate, "number": number}
-
-
-def step_key(key: jax.Array, number: int) -> jax.Array:
-    """The key of a step: the run's key with the step's number folded in."""
-    return jax.random.fold_in(key, number)
-
-
-@jax.jit
-def draw_noise(key: jax.Array) -> jax.Array:
-    """float32 [4], standard normal; compiled by itself, so that the step below stays small."""
-    return jax.random.normal(key, (FEATURES,), jnp.float32)
-
-
-@dataclass(frozen=True)
-class Training:
-    """A training in pieces; those above unless a fault or a tool puts another in their place.
-
-    ``compile`` makes the step callable, ``over_devices`` is the mean over devices (there is one),
-    ``record`` the type of the state, ``farewell(call)`` a last word to what ``compile`` returned,
-    ``context`` the JAX settings during the loop.
-    """
-
-    noise: float = 0.01
-    truth: Any = None
-    normalise: Callable[..., Any] = normalise
-    predict: Callable[..., Any] = predict
-    mean_weight: Callable[..., Any] = mean_weight
-    first_rate: Callable[..., Any] = first_rate
-    cool: Callable[..., Any] = cool
-    remember: Callable[..., Any] = remember
-    step_key: Callable[..., Any] = step_key
-    compile: Callable[..., Any] = jax.jit
-    over_devices: Callable[..., Any] = lambda value: value
-    record: Callable[..., Any] = dict
-    farewell: Callable[..., Any] = lambda call: None
-    context: Callable[..., Any] = nullcontext
-
-    def with_pieces(self, **pieces: Any) -> Training:
-        """Return the same training with other pieces."""
-        return replace(self, **pieces)
-
-    def begin(self) -> Any:
-        """Return the state before step 1."""
-
-        def zeros() -> dict[str, jax.Array]:
-            return {"weights": jnp.zeros(FEATURES, jnp.float32)}
-
-        rate, number = self.first_rate(), jnp.zeros((), jnp.int32)
-        return self.record(params=zeros(), velocity=zeros(), rate=rate, number=number)
-
-    def step(self) -> Callable[[Any, Any, jax.Array], tuple[Any, jax.Array]]:
-        """Return ``(state, batch, noise [4]) -> (state, loss [])``: momentum, noisy gradients."""
-
-        def train_step(state: Any, batch: Any, noise: jax.Array) -> Any:
-            def loss_of(params: Any) -> jax.Array:
-                predictions = self.predict(params, self.normalise(batch["inputs"]))
-                errors = batch["weights"] * (predictions - batch["targets"]) ** 2
-                return errors.mean() / self.mean_weight(batch["weights"], self.over_devices)
-
-            loss, gradients = jax.value_and_grad(loss_of)(state["params"])
-            loss, gradients = self.over_devices((loss, gradients))
-            gradients = {"weights": gradients["weights"] + self.noise * noise}
-            velocity = jax.tree.map(lambda v, g: 0.9 * v + g, state["velocity"], gradients)
-            rate = self.cool(state["rate"])
-            params = jax.tree.map(lambda p, v: p - rate * v, state["params"], velocity)
-            new = self.remember(params, velocity, rate, state["number"] + 1)
-            # `{**old, **new}` makes a new dict; a chex.dataclass is made from its fields by name
-            return type(state)(**{**state, **new}), loss
-
-        return train_step
+from ecotour_chex import apart, bookkeeping, gallery
+from ecotour_chex.faults import FAULTS
+from ecotour_chex.training import TRUTH, Config, Training, draw_noise, make_examples
 
 
 # %% The named steps
 # `clean` is the training as it stands; the runner compiles it, and gives it batches and keys.
+#
+# The others are plain Python, and their states are arrays of findings, a row for each step.
+# `museum` visits one row of the table per step: first the correct training, on which no tool may
+# sound an alarm, then one fault after the other, each with all tools. `costs` times one guard per
+# step: what a guard costs has nothing to do with the fault that it waits for, so the correct
+# training will do. `apart` starts a fresh Python with four host devices and reads what it prints.
 def clean_step(config: Config) -> ecotour.Step:
     """The correct training as the contract wants it: pure and jitted."""
     training = Training(noise=config.noise)
@@ -177,52 +53,22 @@ def clean_step(config: Config) -> ecotour.Step:
     return ecotour.Step(init=lambda key, batch: training.begin(), step=run, steps=200)
 
 
-# `museum` visits one row of the table per step: first the correct training, on which no tool may
-# sound an alarm, then one fault after the other, each with all tools. `costs` times one guard per
-# step: what a guard costs has nothing to do with the fault that it waits for, so the correct
-# training will do. `apart` starts a fresh Python with four host devices and reads what it prints.
-# The faults and the tools are changes to the pieces above; see `faults.py` and `tools.py`.
-def museum_steps(config: Config) -> dict[str, ecotour.Step]:
-    """Three steps in plain Python. Their states are arrays of findings, a row for each step."""
-    from ecotour_chex import apart, museum
-    from ecotour_chex.tools import HERE
-
-    def visit_next(found: Any, batch: Any, key: jax.Array) -> Any:
-        return museum.visit_next(found, config)
-
-    def time_next(found: Any, batch: Any, key: jax.Array) -> Any:
-        return museum.time_next(found, config)
-
-    def ask_apart(found: Any, batch: Any, key: jax.Array) -> Any:
-        return apart.ask(found, config)
-
-    rows = len(museum.ROWS)
-    return {
-        "museum": ecotour.Step(museum.nothing_visited, visit_next, steps=rows, compiled=False),
-        "costs": ecotour.Step(museum.nothing_timed, time_next, steps=len(HERE), compiled=False),
-        "apart": ecotour.Step(apart.nothing_asked, ask_apart, steps=1, compiled=False),
-    }
-
-
 # %% The verdict
 # Every fault shows its symptom, and is caught by the tool that claims it at the step claimed; no
 # tool raises an alarm on the correct training, and that training finds the rule behind its data.
 def judge(outcome: ecotour.Outcome) -> ecotour.Verdict:
-    """Compare what was found with what the labels claim."""
-    from ecotour_chex import labels, museum
-    from ecotour_chex.faults import FAULTS
-
+    """Compare what was found with what each fault claims."""
     check, states = ecotour.Check, outcome.states
-    kind, at = labels.whole_matrix(states["museum"], states["apart"])
+    kind, at = bookkeeping.whole_matrix(states["museum"], states["apart"])
     symptom = states["museum"]["symptom"]
     distance = outcome.history["clean"]["distance_from_truth"].last
     checks = [
         check.at_most("clean run: distance from the true weights", distance, 0.1),
-        check.equals("clean run: alarms", int(np.sum(kind[0] != museum.SILENT)), 0),
+        check.equals("clean run: alarms", int(np.sum(kind[0] != bookkeeping.SILENT)), 0),
     ]
     for row, fault in enumerate(FAULTS, 1):
-        column = labels.COLUMNS.index(fault.claimed_by)
-        found = int(at[row, column]) if kind[row, column] == museum.CAUGHT else 0
+        column = bookkeeping.COLUMNS.index(fault.claimed_by)
+        found = int(at[row, column]) if kind[row, column] == bookkeeping.CAUGHT else 0
         checks.append(check.equals(f"{fault.name}: {fault.claimed_by}, step", found, fault.at))
         shown = bool(symptom[row, 0] < fault.beyond <= symptom[row, 1])
         checks.append(check.equals(f"{fault.name}: the symptom shows", shown, True))
@@ -235,9 +81,9 @@ def judge(outcome: ecotour.Outcome) -> ecotour.Verdict:
         check.equals("variants: passed by the correct training", int(passed[0].sum()), 5),
         check.equals("variants: failed by the one with a side effect", int((~passed[1]).sum()), 2),
     ]
-    caught = int(np.sum(np.any(kind[1:] == museum.CAUGHT, axis=1)))
+    caught = int(np.sum(np.any(kind[1:] == bookkeeping.CAUGHT, axis=1)))
     summary = f"{caught} of {len(FAULTS)} faults were caught by at least one tool."
-    return ecotour.Verdict(checks, labels.all_exhibits(states), summary)
+    return ecotour.Verdict(checks, gallery.all_exhibits(states), summary)
 
 
 # %% The program, and the hook
@@ -249,7 +95,12 @@ def build(config: Config) -> ecotour.Program:
     arrays["targets"][25::200] = 0.0
     info = ecotour.DataInfo("a linear rule", "synthetic", "train", len(arrays["targets"]))
     return ecotour.Program(
-        steps={"clean": clean_step(config), **museum_steps(config)},
+        steps={
+            "clean": clean_step(config),
+            "museum": bookkeeping.museum_step(config),
+            "costs": bookkeeping.costs_step(config),
+            "apart": apart.apart_step(config),
+        },
         judge=judge,
         data={"train": ecotour.Dataset(info, arrays)},
         batch_size=config.batch_size,

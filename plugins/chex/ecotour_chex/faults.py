@@ -1,27 +1,63 @@
 """The exhibits: eleven ways to spoil a correct training step, each by replacing one piece of it.
 
-A fault is a few lines that look right. What stands in ``demo.Training`` is the piece as it should
-be; what stands here is the same piece with the mistake. What the fields of an exhibit mean stands
-with `visit.Fault`.
+A fault is a few lines that look right. What stands in `training.py` is the piece as it should be;
+what stands here is the same piece with the mistake.
 """
 
-# %%
+# %% What an exhibit consists of
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ecotour_chex.visit import BLANK_STEP, PADDED_STEP, VISIT_STEPS, Fault
+from ecotour_chex.training import TRUTH
+from ecotour_chex.visit import (
+    BLANK_STEP,
+    PADDED_STEP,
+    VISIT_STEPS,
+    Visit,
+    error_on_fake_devices,
+)  # fmt: skip
 
 
-def programs(visit: Any) -> float:
-    """How many programs JAX had to trace and compile; one is enough for equal shapes."""
-    return float(visit.traces)
+@dataclass(frozen=True)
+class Fault:
+    """One exhibit.
+
+    Attributes:
+        name: What it is called on the label.
+        pieces: Makes the pieces that replace the correct ones. A function, because one of the
+            faults has a memory and needs a fresh one for each visit.
+        symptom: What its owner would see, in plain words.
+        claimed_by: The tool that must catch it.
+        at: The step at which that tool must catch it.
+        measured: What `measure` counts; more is worse.
+        measure: From a visit without any tool to the symptom as a number.
+        beyond: A visit shows the symptom if the number is at least this; the clean run is below.
+        context: JAX settings that this fault needs, in force during its visit alone.
+        steps: How long it takes until the symptom shows.
+    """
+
+    name: str
+    pieces: Callable[[], Mapping[str, Any]]
+    symptom: str = ""
+    claimed_by: str = ""
+    at: int = 0
+    measured: str = ""
+    measure: Callable[[Visit], Any] = lambda seen: 0
+    beyond: float = 0.0
+    context: Callable[[], AbstractContextManager[Any]] = nullcontext
+    steps: int = VISIT_STEPS
+
+
+NO_FAULT = Fault("no fault", pieces=dict)
 
 
 # %% 1. A wrong shape that broadcasting hides
@@ -39,7 +75,7 @@ HIDDEN_BROADCAST = Fault(
     claimed_by="assert_shape",
     at=1,
     measured="distance from the true weights",
-    measure=lambda visit: visit.distance_from_truth,
+    measure=lambda seen: np.linalg.norm(np.float64(seen.state["params"]["weights"]) - TRUTH),
     beyond=1.0,
     steps=40,
 )
@@ -68,7 +104,7 @@ SILENT_FLOAT64 = Fault(
     claimed_by="assert_trees_all_equal_dtypes",
     at=1,
     measured="bytes of state",
-    measure=lambda visit: visit.state_bytes,
+    measure=lambda seen: sum(leaf.nbytes for leaf in jax.tree.leaves(seen.state)),
     beyond=60,
     context=with_64_bits,
 )
@@ -89,7 +125,7 @@ NOT_A_NUMBER = Fault(
     claimed_by="chexify",
     at=BLANK_STEP,
     measured="parameters that are not finite",
-    measure=lambda visit: visit.not_finite,
+    measure=lambda seen: np.sum(~np.isfinite(seen.state["params"]["weights"])),
     beyond=1,
 )
 
@@ -113,7 +149,7 @@ RETRACE = Fault(
     claimed_by="assert_max_traces",
     at=2,
     measured="programs compiled",
-    measure=programs,
+    measure=lambda seen: seen.traces,
     beyond=VISIT_STEPS,
 )
 
@@ -133,7 +169,7 @@ REUSED_KEY = Fault(
     claimed_by="comparator: key is new",
     at=2,
     measured="steps with the noise of the step before",
-    measure=lambda visit: visit.repeated_noise,
+    measure=lambda seen: sum(itertools.starmap(np.array_equal, itertools.pairwise(seen.noises))),
     beyond=VISIT_STEPS - 1,
 )
 
@@ -154,7 +190,7 @@ WEAK_TYPE = Fault(
     claimed_by="assert_max_traces",
     at=2,
     measured="programs compiled",
-    measure=programs,
+    measure=lambda seen: seen.traces,
     beyond=2,
 )
 
@@ -174,7 +210,7 @@ DONATED = Fault(
     claimed_by="comparator: buffer alive",
     at=1,
     measured="steps that never came to pass",
-    measure=lambda visit: visit.steps_missed,
+    measure=lambda seen: len(seen.batches) - seen.done,
     beyond=1,
 )
 
@@ -194,7 +230,7 @@ MISSPELT = Fault(
     claimed_by="assert_trees_all_equal_structs",
     at=1,
     measured="arrays in the state",
-    measure=lambda visit: visit.leaves,
+    measure=lambda seen: len(jax.tree.leaves(seen.state)),
     beyond=5,
 )
 
@@ -214,7 +250,7 @@ STATIC_ARGUMENT = Fault(
     claimed_by="assert_max_traces",
     at=2,
     measured="programs compiled",
-    measure=programs,
+    measure=lambda seen: seen.traces,
     beyond=VISIT_STEPS,
 )
 
@@ -240,7 +276,7 @@ SIDE_EFFECT = Fault(
     claimed_by="variants",
     at=2,
     measured="learning rate at the end",
-    measure=lambda visit: visit.rate,
+    measure=lambda seen: seen.state["rate"],
     beyond=0.4,
     steps=40,
 )
@@ -261,22 +297,13 @@ WRONG_MEAN = Fault(
     claimed_by="fake_pmap_and_jit",
     at=PADDED_STEP,
     measured="error of the parameters on 4 devices, in %",
-    measure=lambda visit: visit.error_on_devices,
+    measure=error_on_fake_devices,
     beyond=0.5,
 )
 
 
 # %% In the order of the tour
-FAULTS: tuple[Fault, ...] = (
-    HIDDEN_BROADCAST,
-    SILENT_FLOAT64,
-    NOT_A_NUMBER,
-    RETRACE,
-    REUSED_KEY,
-    WEAK_TYPE,
-    DONATED,
-    MISSPELT,
-    STATIC_ARGUMENT,
-    SIDE_EFFECT,
-    WRONG_MEAN,
-)
+FAULTS = (
+    HIDDEN_BROADCAST, SILENT_FLOAT64, NOT_A_NUMBER, RETRACE, REUSED_KEY, WEAK_TYPE, DONATED,
+    MISSPELT, STATIC_ARGUMENT, SIDE_EFFECT, WRONG_MEAN,
+)  # fmt: skip

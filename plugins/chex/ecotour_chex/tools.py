@@ -12,27 +12,21 @@ import itertools
 import unittest
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import chex
 import jax
 import jax.numpy as jnp
+from jax.experimental import checkify
 
+from ecotour_chex.training import Training
 from ecotour_chex.visit import Moment, Visit, Watch, on_devices, visit
 
 Step: TypeAlias = Callable[..., Any]
-Make: TypeAlias = Callable[[], Any]
-"""Makes a `demo.Training`, fresh each time."""
-
-
-def nobody(old: Moment, new: Moment) -> None:
-    """Nobody looks on."""
-
-
-def no_pieces(make: Make) -> dict[str, Any]:
-    """Nothing in the training is replaced."""
-    return {}
+Make: TypeAlias = Callable[[], Training]
+"""Makes a training, fresh each time."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +44,7 @@ class Tool:
     """
 
     name: str
-    guard: Callable[[Make], dict[str, Any]] = no_pieces
+    guard: Callable[[Make], dict[str, Any]] = lambda make: {}
     watch: Watch | None = None
     raises: tuple[type[Exception], ...] = (AssertionError,)
     apart: bool = False
@@ -60,7 +54,7 @@ class Tool:
         """Train as ``make`` says, with this guard in place."""
         if self.run is not None:
             return self.run(make, batches, key)
-        return visit(make().with_pieces(**self.guard(make)), batches, key)
+        return visit(replace(make(), **self.guard(make)), batches, key)
 
 
 # %% Static: shapes, types, structure
@@ -76,16 +70,6 @@ def shape_of_predictions(make: Make) -> dict[str, Any]:
     return {"predict": checked}
 
 
-def dtypes_of_state(old: Moment, new: Moment) -> None:
-    """`chex.assert_trees_all_equal_dtypes` on the state before and after each step."""
-    chex.assert_trees_all_equal_dtypes(old.state, new.state)
-
-
-def structure_of_state(old: Moment, new: Moment) -> None:
-    """`chex.assert_trees_all_equal_structs` on the state before and after each step."""
-    chex.assert_trees_all_equal_structs(old.state, new.state)
-
-
 @chex.dataclass(frozen=True)
 class TrainState:
     """The state with its fields spelt out; JAX takes it for a tree, Python knows the names.
@@ -97,11 +81,6 @@ class TrainState:
     velocity: Any
     rate: jax.Array
     number: jax.Array
-
-
-def named_fields(make: Make) -> dict[str, Any]:
-    """`chex.dataclass` in place of the dict."""
-    return {"record": TrainState}
 
 
 # %% Traces
@@ -122,11 +101,6 @@ def one_trace(make: Make) -> dict[str, Any]:
 
 
 # %% Values
-def finite_on_the_host(old: Moment, new: Moment) -> None:
-    """`chex.assert_tree_all_finite` on the state after each step, outside of jit."""
-    chex.assert_tree_all_finite(new.state)
-
-
 def finite_inside(make: Make, wait: bool = True) -> dict[str, Any]:
     """`chex.assert_tree_all_finite` in the compiled step, carried out by `chex.chexify`."""
     compiled = make().compile
@@ -142,9 +116,26 @@ def finite_inside(make: Make, wait: bool = True) -> dict[str, Any]:
     return {"compile": compile_chexified, "farewell": lambda call: call.wait_checks()}
 
 
-def finite_later(make: Make) -> dict[str, Any]:
-    """The same without waiting: a later step reports, or the end of the loop."""
-    return finite_inside(make, wait=False)
+def checkify_inside_jit(make: Make) -> dict[str, Any]:
+    """`jax.jit` of `checkify.checkify`, and not the other way round."""
+
+    def compile_checked(step: Any) -> Any:
+        def checked(*arguments: Any) -> Any:
+            state, loss = step(*arguments)
+            finite = jnp.isfinite(state["params"]["weights"]).all()
+            checkify.check(finite, "the parameters are not finite")
+            return state, loss
+
+        program = jax.jit(checkify.checkify(checked))
+
+        def call(*arguments: Any) -> Any:
+            error, result = program(*arguments)
+            error.throw()
+            return result
+
+        return call
+
+    return {"compile": compile_checked}
 
 
 # %% Rules of one's own
@@ -170,14 +161,14 @@ def buffer_is_alive(old: Moment, new: Moment) -> None:
 
 
 # %% Two ways to run, one result
-def compared_with(other: Step, compiled: Callable[[Step], Step], first: Step) -> Step:
-    """Compile with ``compiled``, and compare each step with ``first`` of what ``other`` gives."""
+def compared_with(other: Step, compiled: Callable[[Step], Step]) -> Callable[[Step], Step]:
+    """Compile with ``compiled``, and compare the state after each step with the ``other`` way's."""
 
     def compile_compared(step: Step) -> Step:
         call = compiled(step)
 
         def both(state: Any, batch: Any, noise: jax.Array) -> Any:
-            theirs = first(other(state, batch, noise))
+            theirs = other(state, batch, noise)
             ours, loss = call(state, batch, noise)
             chex.assert_trees_all_close(ours, theirs, rtol=1e-4, atol=1e-5)
             return ours, loss
@@ -187,9 +178,10 @@ def compared_with(other: Step, compiled: Callable[[Step], Step], first: Step) ->
     return compile_compared
 
 
-def against_plain(make: Make) -> dict[str, Any]:
+def with_plain(make: Make, compiled: Callable[[Step], Step]) -> dict[str, Any]:
     """Each compiled step beside the same step as plain Python."""
-    return {"compile": compared_with(make().step(), make().compile, lambda result: result[0])}
+    step = make().step()
+    return {"compile": compared_with(lambda *arguments: step(*arguments)[0], compiled)}
 
 
 def visits_by_variant(
@@ -201,9 +193,8 @@ def visits_by_variant(
     class SameResult(chex.TestCase):
         @chex.variants(**which)  # type: ignore[untyped-decorator]
         def test_steps(self) -> None:
-            compare = compared_with(make().step(), self.variant, lambda result: result[0])
-            seen = visit(make().with_pieces(compile=compare), batches, key)
-            visits[self.variant.type.name.lower()] = seen
+            training = replace(make(), **with_plain(make, self.variant))
+            visits[self.variant.type.name.lower()] = visit(training, batches, key)
 
     tests = unittest.defaultTestLoader.loadTestsFromTestCase(SameResult)
     result = unittest.TextTestRunner(stream=io.StringIO()).run(tests)
@@ -223,10 +214,9 @@ def as_on_devices(make: Make) -> dict[str, Any]:
 
     def other(state: Any, batch: Any, noise: jax.Array) -> Any:
         with chex.fake_pmap_and_jit():
-            return on_devices(parallel)(state, batch, noise)
+            return jax.tree.map(lambda x: x[0], on_devices(parallel)(state, batch, noise))
 
-    first_device = lambda state: jax.tree.map(lambda x: x[0], state)  # noqa: E731
-    return {"compile": compared_with(other, make().compile, first_device)}
+    return {"compile": compared_with(other, make().compile)}
 
 
 def keys_used_once(make: Make) -> dict[str, Any]:
@@ -242,21 +232,33 @@ def keys_used_once(make: Make) -> dict[str, Any]:
 
 
 # %% In the order of the tour
+# What only looks on compares the state before a step with the state after it.
 TOOLS: tuple[Tool, ...] = (
-    Tool("no tool", watch=nobody),
+    Tool("no tool", watch=lambda old, new: None),
     Tool("assert_shape", shape_of_predictions),
-    Tool("assert_trees_all_equal_dtypes", watch=dtypes_of_state),
-    Tool("assert_trees_all_equal_structs", watch=structure_of_state),
-    Tool("dataclass", named_fields, raises=(TypeError, ValueError)),
+    Tool(
+        "assert_trees_all_equal_dtypes",
+        watch=lambda old, new: chex.assert_trees_all_equal_dtypes(old.state, new.state),
+    ),
+    Tool(
+        "assert_trees_all_equal_structs",
+        watch=lambda old, new: chex.assert_trees_all_equal_structs(old.state, new.state),
+    ),
+    Tool("dataclass", lambda make: {"record": TrainState}, raises=(TypeError, ValueError)),
     Tool("assert_max_traces", one_trace),
-    Tool("assert_tree_all_finite", watch=finite_on_the_host),
+    Tool(
+        "assert_tree_all_finite",
+        watch=lambda old, new: chex.assert_tree_all_finite(new.state),
+    ),
     Tool("chexify", finite_inside, apart=True),
-    Tool("chexify, not waiting", finite_later, apart=True),
+    Tool("chexify, not waiting", partial(finite_inside, wait=False), apart=True),
     Tool("comparator: key is new", watch=key_is_new),
     Tool("comparator: buffer alive", watch=buffer_is_alive),
-    Tool("variants", against_plain, run=under_variants),
+    Tool("variants", lambda make: with_plain(make, make().compile), run=under_variants),
     Tool("fake_pmap_and_jit", as_on_devices),
     Tool("jax.debug_key_reuse", keys_used_once, raises=(jax.errors.KeyReuseError,)),
 )
 APART: tuple[Tool, ...] = tuple(tool for tool in TOOLS if tool.apart)
 HERE: tuple[Tool, ...] = tuple(tool for tool in TOOLS if not tool.apart)
+BY_HAND = Tool("checkify inside jit, by hand", checkify_inside_jit)
+"""The same check as chexify's, as JAX's own documentation does it: jit on the outside."""

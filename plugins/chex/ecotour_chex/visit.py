@@ -1,28 +1,23 @@
-"""An exhibit and a visit to it: a small training loop in plain Python, and what it noticed.
+"""A visit to a fault: a small training loop in plain Python, and what it noticed.
 
 The loop is what anybody would write around a step: a key for each step, a call, and a look at how
 far the parameters moved. Whatever an exception stops is recorded with the number of the step.
 """
 
-# %%
+# %% A visit
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ecotour_chex.demo import draw_noise
-
-# %% What an exhibit consists of
-DEVICES = 4
-
+from ecotour_chex.training import DEVICES, Training, draw_noise
 
 VISIT_STEPS = 5
 """Steps of a visit with a tool: the last claim is at step 4."""
@@ -34,37 +29,6 @@ BLANK_STEP = 4
 """The batch of this step holds an example whose features are all zero."""
 
 
-@dataclass(frozen=True)
-class Fault:
-    """One exhibit.
-
-    Attributes:
-        name: What it is called on the label.
-        symptom: What its owner would see, in plain words.
-        pieces: Makes the pieces that replace the correct ones. A function, because one of the
-            faults has a memory and needs a fresh one for each visit.
-        claimed_by: The tool that must catch it.
-        at: The step at which that tool must catch it.
-        measured: What `measure` counts; more is worse.
-        measure: From a `Visit` without any tool to the symptom as a number.
-        beyond: A visit shows the symptom if the number is at least this; the clean run is below.
-        context: JAX settings that this fault needs, in force during its visit alone.
-        steps: How long it takes until the symptom shows.
-    """
-
-    name: str
-    symptom: str
-    pieces: Callable[[], Mapping[str, Any]]
-    claimed_by: str
-    at: int
-    measured: str
-    measure: Callable[[Any], float]
-    beyond: float
-    context: Callable[[], AbstractContextManager[Any]] = nullcontext
-    steps: int = VISIT_STEPS
-
-
-# %% A visit
 class Moment(NamedTuple):
     """What a watching tool sees: the state on one side of a step, and the key that was used."""
 
@@ -73,14 +37,13 @@ class Moment(NamedTuple):
 
 
 Watch: TypeAlias = Callable[[Moment, Moment], None]
-NOBODY: Mapping[str, Watch] = MappingProxyType({})
 
 
 @dataclass
 class Visit:
-    """What one loop left behind; its properties are the symptoms that the labels count."""
+    """What one loop left behind: all that a symptom can be counted from."""
 
-    training: Any
+    training: Training
     batches: Sequence[Any]
     done: int = 0
     traces: int = 0
@@ -95,55 +58,6 @@ class Visit:
         """The step that an exception stopped, or 0."""
         return self.done + 1 if self.error is not None else 0
 
-    @property
-    def distance_from_truth(self) -> float:
-        """Euclidean distance of the weights from those that made the data."""
-        weights = np.asarray(self.state["params"]["weights"], np.float64)
-        return float(np.linalg.norm(weights - self.training.truth))
-
-    @property
-    def state_bytes(self) -> float:
-        """Bytes of all arrays of the state."""
-        return float(sum(leaf.nbytes for leaf in jax.tree.leaves(self.state)))
-
-    @property
-    def not_finite(self) -> float:
-        """How many of the parameters are NaN or infinite."""
-        leaves = jax.tree.leaves(self.state["params"])
-        return float(sum(np.sum(~np.isfinite(np.asarray(leaf))) for leaf in leaves))
-
-    @property
-    def repeated_noise(self) -> float:
-        """How many steps drew exactly the noise of the step before."""
-        pairs = zip(self.noises, self.noises[1:], strict=False)
-        return float(sum(np.array_equal(one, other) for one, other in pairs))
-
-    @property
-    def steps_missed(self) -> float:
-        """Steps that an exception prevented."""
-        return float(len(self.batches) - self.done)
-
-    @property
-    def leaves(self) -> float:
-        """Arrays in the state."""
-        return float(len(jax.tree.leaves(self.state)))
-
-    @property
-    def rate(self) -> float:
-        """The learning rate after the last step."""
-        return float(self.state["rate"])
-
-    @property
-    def error_on_devices(self) -> float:
-        """By how much a step on devices misses the step on one, in % of the update's length.
-
-        The batch is the padded one, the devices are Chex's fake ones.
-        """
-        import chex
-
-        with chex.fake_pmap():
-            return missed_by_devices(self.training, self.batches[PADDED_STEP - 1])
-
 
 def moved(before: Any, after: Any) -> float:
     """Euclidean distance of the weights on the two sides of a step."""
@@ -151,16 +65,11 @@ def moved(before: Any, after: Any) -> float:
     return float(np.linalg.norm(new - old))
 
 
-def missed_by_devices(training: Any, batch: Any) -> float:
-    """How far the update on devices is from the one on a single device, in % of the latter."""
-    start, noise = training.begin(), jnp.zeros(4, jnp.float32)
-    one, _ = training.step()(start, batch, noise)
-    many = jax.tree.map(lambda x: x[0], on_devices(training)(start, batch, noise))
-    return 100.0 * moved(one, many) / moved(start, one)
-
-
 def visit(
-    training: Any, batches: Sequence[Any], key: jax.Array, watchers: Mapping[str, Watch] = NOBODY
+    training: Training,
+    batches: Sequence[Any],
+    key: jax.Array,
+    watchers: Mapping[str, Watch] | None = None,
 ) -> Visit:
     """Train on ``batches`` until something raises; watchers may object without stopping the loop.
 
@@ -184,7 +93,7 @@ def visit(
                 noise = draw_noise(step_key)
                 state, _ = call(before.state, batch, noise)
                 after = Moment(state, step_key)
-                for name, watch in watchers.items():
+                for name, watch in (watchers or {}).items():
                     try:
                         watch(before, after)
                     except AssertionError as error:
@@ -199,15 +108,14 @@ def visit(
     return report
 
 
-def on_devices(training: Any) -> Callable[..., Any]:
+def on_devices(training: Training) -> Callable[..., Any]:
     """The same step on `DEVICES` devices, each with its part of the batch.
 
     Returns:
         ``(state, batch, noise) -> state`` whose leaves have the devices as leading axis.
     """
-    step = training.with_pieces(
-        over_devices=functools.partial(jax.lax.pmean, axis_name="devices")
-    ).step()
+    mean = functools.partial(jax.lax.pmean, axis_name="devices")
+    step = replace(training, over_devices=mean).step()
     # The noise is the same on all devices, or their parameters would drift apart.
     parallel = jax.pmap(step, axis_name="devices", in_axes=(None, 0, None))
 
@@ -216,3 +124,16 @@ def on_devices(training: Any) -> Callable[..., Any]:
         return parallel(state, split, noise)[0]
 
     return call
+
+
+def error_on_fake_devices(seen: Visit) -> float:
+    """By how much a step on Chex's fake devices misses the step on one, in % of its length.
+
+    The batch is the padded one.
+    """
+    training, batch = seen.training, seen.batches[PADDED_STEP - 1]
+    start, noise = training.begin(), jnp.zeros(4, jnp.float32)
+    one, _ = training.step()(start, batch, noise)
+    with chex.fake_pmap():
+        many = jax.tree.map(lambda x: x[0], on_devices(training)(start, batch, noise))
+    return 100.0 * moved(one, many) / moved(start, one)

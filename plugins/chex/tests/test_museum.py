@@ -11,10 +11,10 @@ import jax
 import numpy as np
 import pytest
 
-from ecotour_chex import apart, museum
-from ecotour_chex.demo import Config
-from ecotour_chex.faults import FAULTS
+from ecotour_chex import apart, bookkeeping
+from ecotour_chex.faults import FAULTS, Fault
 from ecotour_chex.tools import APART, HERE
+from ecotour_chex.training import TRUTH, Config
 
 SEED = np.array([17, 4], np.uint32)
 CONFIG = Config(timed_steps=10)
@@ -43,30 +43,29 @@ CAUGHT: dict[str, dict[str, int]] = {
 SYMPTOMS: dict[str, tuple[float, float]] = {
     "promotion to float64": (40, 76),  # 9 float32 and an int32; 9 float64 and an int32
     "NaN at step n": (0, 4),
-    "retrace at each step": (1, museum.VISIT_STEPS),
-    "reused key": (0, museum.VISIT_STEPS - 1),
+    "retrace at each step": (1, bookkeeping.VISIT_STEPS),
+    "reused key": (0, bookkeeping.VISIT_STEPS - 1),
     "weak type changes": (1, 2),
-    "donated buffer used again": (0, museum.VISIT_STEPS),
+    "donated buffer used again": (0, bookkeeping.VISIT_STEPS),
     "tree changes structure": (4, 5),
-    "static argument": (1, museum.VISIT_STEPS),
+    "static argument": (1, bookkeeping.VISIT_STEPS),
 }
 """What the labels measure, where it is a count: without the fault, and with it."""
 
 
-def name_of(row: int) -> str:
-    fault = museum.ROWS[row]
-    return "no fault" if fault is None else fault.name
+BY_NAME = {fault.name: fault for fault in bookkeeping.ROWS}
 
 
-@pytest.mark.parametrize("row", range(len(museum.ROWS)), ids=name_of)
-def test_each_tool_says_what_is_pinned(row: int) -> None:
-    found = museum.try_tools(row, HERE, CONFIG, SEED)
-    tried = {tool.name: one for tool, one in zip(HERE, found, strict=True)}
-    caught = {name: at for name, (kind, at, _) in tried.items() if kind == museum.CAUGHT}
+@pytest.mark.parametrize("fault", bookkeeping.ROWS, ids=lambda fault: fault.name)
+def test_each_tool_says_what_is_pinned(fault: Fault) -> None:
+    found = bookkeeping.try_tools(fault, HERE, CONFIG, SEED)
+    each = zip(found["kind"], found["at"], found["says"], strict=True)
+    tried = {tool.name: one for tool, one in zip(HERE, each, strict=True)}
+    caught = {name: at for name, (kind, at, _) in tried.items() if kind == bookkeeping.CAUGHT}
     here = {tool.name for tool in HERE}
-    assert caught == {name: at for name, at in CAUGHT[name_of(row)].items() if name in here}
-    crashed = {name for name, (kind, _, _) in tried.items() if kind == museum.STOPPED}
-    if name_of(row) == "donated buffer used again":
+    assert caught == {name: at for name, at in CAUGHT[fault.name].items() if name in here}
+    crashed = {name for name, (kind, _, _) in tried.items() if kind == bookkeeping.STOPPED}
+    if fault.name == "donated buffer used again":
         # the variants choose themselves how to compile, so nothing is donated there
         assert crashed == here - set(caught) - {"variants"}
         assert "deleted" in tried["no tool"][2]
@@ -74,10 +73,9 @@ def test_each_tool_says_what_is_pinned(row: int) -> None:
         assert not crashed
 
 
-@pytest.mark.parametrize("row", range(1, len(museum.ROWS)), ids=name_of)
-def test_each_fault_has_the_symptom_on_its_label(row: int) -> None:
-    fault = FAULTS[row - 1]
-    clean, spoilt = museum.symptom(row, CONFIG, SEED)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_each_fault_has_the_symptom_on_its_label(fault: Fault) -> None:
+    clean, spoilt = bookkeeping.symptom(fault, CONFIG, SEED)
     assert clean < fault.beyond <= spoilt
     if fault.name in SYMPTOMS:
         assert (clean, spoilt) == SYMPTOMS[fault.name]
@@ -86,22 +84,21 @@ def test_each_fault_has_the_symptom_on_its_label(row: int) -> None:
 def test_the_hidden_broadcast_learns_nothing_but_the_mean() -> None:
     # the loss over all pairs splits into (mean prediction - mean target)² and two variances, so
     # its best weights make all predictions equal: those nearest to zero
-    row = 1 + [fault.name for fault in FAULTS].index("hidden broadcast")
-    _, spoilt = museum.symptom(row, CONFIG, SEED)
-    truth = np.linalg.norm(museum.TRUTH)
+    _, spoilt = bookkeeping.symptom(BY_NAME["hidden broadcast"], CONFIG, SEED)
+    truth = np.linalg.norm(TRUTH)
     assert abs(spoilt - truth) < 0.2 * truth
 
 
 def test_the_error_over_devices_is_that_of_the_weights_of_its_parts() -> None:
     # by hand: every device divides by its own mean weight, then all count alike
-    batch = museum.museum_batches(SEED, 64, 4)[2]
+    batch = bookkeeping.conditions(SEED, CONFIG, 4)[0][2]
     inputs, targets = np.float64(batch["inputs"]), np.float64(batch["targets"])
     unit = inputs / (np.linalg.norm(inputs, axis=-1, keepdims=True) + 1e-6)
     each = -2.0 * targets[:, None] * unit * batch["weights"][:, None]
     right = each.sum(0) / batch["weights"].sum()
     parts = each.reshape(4, 16, 4).sum(1) / batch["weights"].reshape(4, 16).sum(1)[:, None]
     by_hand = 100.0 * np.linalg.norm(parts.mean(0) - right) / np.linalg.norm(right)
-    _, measured = museum.symptom(len(FAULTS), CONFIG, SEED)
+    _, measured = bookkeeping.symptom(BY_NAME["wrong mean over devices"], CONFIG, SEED)
     np.testing.assert_allclose(measured, by_hand, rtol=1e-4)
 
 
@@ -114,57 +111,64 @@ def test_a_visit_changes_no_process_wide_setting() -> None:
 
     before = settings()
     for fault in ("promotion to float64", "reused key", "wrong mean over devices"):
-        museum.try_tools([name_of(r) for r in range(12)].index(fault), HERE, CONFIG, SEED)
+        bookkeeping.try_tools(BY_NAME[fault], HERE, CONFIG, SEED)
     assert settings() == before
     with pytest.raises(AssertionError):
         chex.assert_equal(1, 2)  # assertions are still enabled
 
 
 def test_steps_fill_rows_and_then_rest() -> None:
-    found = museum.nothing_visited(jax.random.wrap_key_data(SEED), None)
-    first, metrics = museum.visit_next(found, CONFIG)
+    museum_step, key = bookkeeping.museum_step(CONFIG), jax.random.wrap_key_data(SEED)
+    found = museum_step.init(key, None)
+    first, metrics = museum_step.step(found, None, key)
     assert int(first["done"]) == 1
     assert int(found["done"]) == 0  # the state that went in is left alone
     assert metrics == {"caught": 0, "stopped": 0, "silent": len(HERE)}
     shapes = jax.tree.map(lambda x: (x.shape, x.dtype), found)
     assert jax.tree.map(lambda x: (x.shape, x.dtype), first) == shapes
-    full = {**first, "done": np.asarray(len(museum.ROWS), np.int32)}
-    again, _ = museum.visit_next(full, CONFIG)
+    full = {**first, "done": np.asarray(len(bookkeeping.ROWS), np.int32)}
+    again, _ = museum_step.step(full, None, key)
     chex.assert_trees_all_equal(full, again)
 
 
 def test_guards_are_timed() -> None:
-    found = museum.nothing_timed(jax.random.wrap_key_data(SEED), None)
-    after, metrics = museum.time_next(found, CONFIG)
+    costs, key = bookkeeping.costs_step(CONFIG), jax.random.wrap_key_data(SEED)
+    after, metrics = costs.step(costs.init(key, None), None, key)
     assert after["ms"][0, 0] > 0
     assert metrics["bare_ms"] == after["ms"][0, 0]
 
 
 def test_a_message_survives_as_bytes() -> None:
-    assert museum.as_text(museum.as_bytes("two → one")) == "two → one"
-    assert len(museum.as_bytes("x" * 5000)) == museum.MESSAGE_BYTES
+    assert bookkeeping.as_text(bookkeeping.as_bytes("two → one")) == "two → one"
+    assert len(bookkeeping.as_bytes("x" * 5000)) == bookkeeping.MESSAGE_BYTES
 
 
 def test_the_process_apart_finds_what_is_pinned() -> None:
-    found = apart.nothing_asked(jax.random.wrap_key_data(SEED), None)
-    answer, _ = apart.ask(found, CONFIG)
+    step, key = apart.apart_step(CONFIG), jax.random.wrap_key_data(SEED)
+    found = step.init(key, None)
+    answer, _ = step.step(found, None, key)
     assert {n: (v.shape, v.dtype) for n, v in answer.items()} == {
         n: (v.shape, v.dtype) for n, v in found.items()
     }
     names = [tool.name for tool in APART]
-    for row in range(len(museum.ROWS)):
+    for row, fault in enumerate(bookkeeping.ROWS):
         kind = dict(zip(names, answer["kind"][row], strict=True))
         at = dict(zip(names, answer["at"][row], strict=True))
-        if name_of(row) == "NaN at step n":
-            assert (kind["chexify"], at["chexify"]) == (museum.CAUGHT, 4)
+        if fault.name == "NaN at step n":
+            assert (kind["chexify"], at["chexify"]) == (bookkeeping.CAUGHT, 4)
             # without waiting, the alarm comes with a later step, or at the end of the loop
-            assert kind["chexify, not waiting"] == museum.CAUGHT
+            assert kind["chexify, not waiting"] == bookkeeping.CAUGHT
             assert at["chexify, not waiting"] in (5, 6)
-        elif name_of(row) == "donated buffer used again":
-            assert set(kind.values()) == {museum.STOPPED}
+        elif fault.name == "donated buffer used again":
+            assert set(kind.values()) == {bookkeeping.STOPPED}
         else:
-            assert set(kind.values()) == {museum.SILENT}
-    assert "assert_tree_all_finite" in museum.as_text(answer["says"])
+            assert set(kind.values()) == {bookkeeping.SILENT}
+    said = {
+        fault.name: bookkeeping.as_text(says)
+        for fault, says in zip(bookkeeping.ROWS, answer["says"], strict=True)
+    }
+    assert "assert_tree_all_finite" in said.pop("NaN at step n")
+    assert not any(said.values())
     (right, right_fake, gap), (wrong, wrong_fake, wrong_gap) = answer["devices"]
     assert max(right, right_fake) < 1e-3
     assert max(gap, wrong_gap) < 1e-6
@@ -177,10 +181,10 @@ def test_the_process_apart_finds_what_is_pinned() -> None:
 
 
 def test_a_child_that_fails_says_why_in_one_line() -> None:
-    found = apart.nothing_asked(jax.random.wrap_key_data(SEED), None)
-    bad = {**found, "seed": np.array([1.5])}
+    step, key = apart.apart_step(CONFIG), jax.random.wrap_key_data(SEED)
+    bad = {**step.init(key, None), "seed": np.array([1.5])}
     with pytest.raises(RuntimeError, match="ended badly: ValueError") as caught:
-        apart.ask(bad, CONFIG)
+        step.step(bad, None, key)
     assert "\n" not in str(caught.value)
 
 

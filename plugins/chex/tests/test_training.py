@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import ecotour_chex.demo as demo
+from ecotour_chex import demo
+from ecotour_chex.training import Config, Training, make_examples
 
 
 def some_batch(count: int = 32) -> dict[str, np.ndarray]:
-    batch = demo.make_examples(np.random.default_rng(7), count)
+    batch = make_examples(np.random.default_rng(7), count)
     batch["weights"][3:7] = 0.0
     batch["inputs"][0] = 0.0
     return batch
@@ -28,7 +29,7 @@ def gradient_by_hand(weights: np.ndarray, batch: dict[str, np.ndarray]) -> np.nd
 
 
 def test_a_step_is_momentum_on_the_gradient_by_hand() -> None:
-    training, batch = demo.Training(noise=0.25), some_batch()
+    training, batch = Training(noise=0.25), some_batch()
     state, noise = training.begin(), jnp.array([1.0, -1.0, 2.0, 0.5], jnp.float32)
     step = jax.jit(training.step())
     weights, velocity, rate = np.zeros(4), np.zeros(4), 0.5
@@ -43,7 +44,7 @@ def test_a_step_is_momentum_on_the_gradient_by_hand() -> None:
 
 
 def test_the_state_keeps_its_shape_types_and_weak_types() -> None:
-    training = demo.Training()
+    training = Training()
     before = training.begin()
     after = jax.eval_shape(training.step(), before, some_batch(), jnp.zeros(4, jnp.float32))[0]
     chex.assert_trees_all_equal_shapes_and_dtypes(before, after)
@@ -52,7 +53,7 @@ def test_the_state_keeps_its_shape_types_and_weak_types() -> None:
 
 
 def test_padding_counts_for_nothing() -> None:
-    training, batch = demo.Training(), some_batch()
+    training, batch = Training(), some_batch()
     whole = {name: array[batch["weights"] > 0] for name, array in batch.items()}
     noise = jnp.zeros(4, jnp.float32)
     padded, _ = training.step()(training.begin(), batch, noise)
@@ -62,7 +63,7 @@ def test_padding_counts_for_nothing() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_training_finds_the_rule_behind_the_data(seed: int) -> None:
-    program = demo.build(demo.Config())
+    program = demo.build(Config())
     clean = program.steps["clean"]
     arrays = program.data["train"].arrays
     state, key = clean.init(jax.random.key(seed), None), jax.random.key(seed)
@@ -77,5 +78,5 @@ def test_training_finds_the_rule_behind_the_data(seed: int) -> None:
 
 def test_the_hook_announces_the_demo() -> None:
     announced = demo.ecotour_demo()
-    assert announced.config is demo.Config
-    assert list(announced.build(demo.Config()).steps) == ["clean", "museum", "costs", "apart"]
+    assert announced.config is Config
+    assert list(announced.build(Config()).steps) == ["clean", "museum", "costs", "apart"]

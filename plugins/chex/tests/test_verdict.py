@@ -11,28 +11,26 @@ import numpy as np
 import pytest
 
 import ecotour
-from ecotour_chex import apart, demo, labels, museum
+from ecotour_chex import apart, bookkeeping, demo
 from ecotour_chex.faults import FAULTS
 from ecotour_chex.tools import APART, HERE
+from ecotour_chex.training import Config
 
 
 def findings() -> dict[str, Any]:
     key = jax.random.key(0)
-    states = {
-        "museum": museum.nothing_visited(key, None),
-        "costs": museum.nothing_timed(key, None),
-        "apart": apart.nothing_asked(key, None),
-    }
+    steps = demo.build(Config()).steps
+    states = {name: steps[name].init(key, None) for name in ("museum", "costs", "apart")}
     states["costs"]["ms"][:] = states["apart"]["ms"][:] = 0.1, 0.05
     for row, fault in enumerate(FAULTS, 1):
         for part, tools in (("museum", HERE), ("apart", APART)):
             names = [tool.name for tool in tools]
             if fault.claimed_by in names:
                 column = names.index(fault.claimed_by)
-                states[part]["kind"][row, column] = museum.CAUGHT
+                states[part]["kind"][row, column] = bookkeeping.CAUGHT
                 states[part]["at"][row, column] = fault.at
         states["museum"]["symptom"][row] = fault.beyond / 2, fault.beyond
-        states["museum"]["says"][row] = museum.as_bytes(f"[Chex] {fault.name} <b>")
+        states["museum"]["says"][row] = bookkeeping.as_bytes(f"[Chex] {fault.name} <b>")
     states["apart"]["devices"][:] = [0.0, 0.0, 0.0], [20.0, 20.0, 0.0]
     states["apart"]["variants"][1, [1, 4]] = 2
     return states
@@ -68,7 +66,7 @@ def test_a_claim_that_is_not_met_fails(fault: Any) -> None:
     late, crash = findings(), findings()
     for part in ("museum", "apart"):
         late[part]["at"][row] += 1
-        crash[part]["kind"][row] = museum.STOPPED
+        crash[part]["kind"][row] = bookkeeping.STOPPED
     assert failed(late) == failed(crash) == [f"{fault.name}: {fault.claimed_by}, step"]
     healthy = findings()
     healthy["museum"]["symptom"][row, 1] = fault.beyond * 0.9
@@ -80,8 +78,8 @@ def test_a_claim_that_is_not_met_fails(fault: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        (lambda s: s["museum"]["kind"].__setitem__((0, 2), museum.CAUGHT), "alarms"),
-        (lambda s: s["apart"]["kind"].__setitem__((0, 0), museum.STOPPED), "alarms"),
+        (lambda s: s["museum"]["kind"].__setitem__((0, 2), bookkeeping.CAUGHT), "alarms"),
+        (lambda s: s["apart"]["kind"].__setitem__((0, 0), bookkeeping.STOPPED), "alarms"),
         (lambda s: s["apart"]["devices"].__setitem__((0, 0), 0.5), "error of the correct mean"),
         (lambda s: s["apart"]["devices"].__setitem__((1, 1), 0.1), "error of the wrong mean"),
         (lambda s: s["apart"]["devices"].__setitem__((1, 2), 0.1), "real and fake differ"),
@@ -101,7 +99,7 @@ def test_the_labels_name_every_fault_and_tool() -> None:
     shown = verdict(findings()).exhibits
     heat_map = shown["museum"]
     assert list(heat_map.row_names) == ["no fault", *(fault.name for fault in FAULTS)]
-    assert len(set(heat_map.column_names)) == len(labels.COLUMNS)
+    assert len(set(heat_map.column_names)) == len(bookkeeping.COLUMNS)
     assert max(map(len, heat_map.column_names)) <= 24
     assert sum(cell == "" for row in heat_map.cells for cell in row) == 12 * 14 - 11
     assert len(shown["costs"].rows) == len(HERE) + len(apart.TIMED)

@@ -15,10 +15,12 @@ hand, and checked.
 # `compilation` measure forward against reverse, loops against `vmap`, and single operations
 # against one program. `machine` follows a program down to machine code; `devices` runs one on 1, 2
 # and 4 devices.
+#
+# `calculus.py`, `measure.py`, `machine.py` and `devices.py` are the rest of the lesson. The others
+# are no part of it: `bookkeeping.py` keeps what is found, `hlo.py` reads XLA's text, `gallery.py`
+# shows.
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +29,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import ecotour
-from ecotour_jax import calculus, devices, machine, measure
+from ecotour_jax import calculus, devices, gallery, machine, measure
+from ecotour_jax.bookkeeping import answer_of, answer_step, measuring_step
 
 
 # %% Configuration
@@ -69,32 +72,10 @@ def newton_step(config: Config) -> ecotour.Step:
     return ecotour.Step(init=init, step=step, steps=40)
 
 
-# %% The measuring steps: one row of an array per step, in plain Python
-# `ecotour.Step(compiled=False)` is called as it is. Each state is `done` [] and `rows` [R, C]; the
-# i-th step fills row i. What a row holds stands with the function that measures it.
-def measuring_step(
-    measure_row: Callable[[int, jax.Array], Any],
-    rows: int,
-    columns: int,
-    summary: Callable[[np.ndarray], dict[str, Any]],
-) -> ecotour.Step:
-    """Fill a table, one row per step; ``summary`` names what of a row is a metric."""
-
-    def init(key: jax.Array, batch: Any) -> dict[str, np.ndarray]:
-        return {"done": np.zeros((), np.int32), "rows": np.full((rows, columns), np.nan)}
-
-    def step(state: Any, batch: Any, key: jax.Array) -> Any:
-        done, table = int(state["done"]), np.array(state["rows"])
-        if done < rows:  # after the last row there is nothing more to do
-            table[done] = np.ravel(measure_row(done, key))
-            done += 1
-        return {"done": np.asarray(done, np.int32), "rows": table}, summary(table[done - 1])
-
-    return ecotour.Step(init=init, step=step, steps=rows, compiled=False)
-
-
+# %% The measuring steps: one formula, one shape, one batch size, one length per step
+# What a row of numbers holds stands with the function that measures it.
 def measuring_steps(config: Config) -> dict[str, ecotour.Step]:
-    """One formula, one shape, one batch size, one length per step."""
+    """Four steps in plain Python, which fill a table row by row."""
 
     def derivatives(row: int, key: jax.Array) -> np.ndarray:
         words = np.asarray(jax.random.key_data(key))
@@ -141,39 +122,11 @@ def measuring_steps(config: Config) -> dict[str, ecotour.Step]:
     }
 
 
-# %% The two steps that need a process of their own
-# What XLA writes down, and how many devices there are, is settled when JAX starts. Both steps keep
-# the answer, which is JSON, as an array of bytes.
-ANSWER_BYTES = 2**18
-
-
-def answer_step(ask: Callable[[jax.Array], Any]) -> ecotour.Step:
-    """Ask once, and keep the answer."""
-
-    def init(key: jax.Array, batch: Any) -> dict[str, np.ndarray]:
-        return {"answer": np.zeros(ANSWER_BYTES, np.uint8)}
-
-    def step(state: Any, batch: Any, key: jax.Array) -> Any:
-        text = json.dumps(ask(key)).encode()
-        kept = np.zeros(ANSWER_BYTES, np.uint8)
-        kept[: len(text)] = np.frombuffer(text, np.uint8)
-        return {"answer": kept}, {"answer_bytes": np.float32(len(text))}
-
-    return ecotour.Step(init=init, step=step, steps=1, compiled=False)
-
-
-def answer_of(state: Mapping[str, Any]) -> Any:
-    """Read what `answer_step` kept."""
-    return json.loads(np.asarray(state["answer"], np.uint8).tobytes().rstrip(b"\0"))
-
-
 # %% The verdict
 # In digits: how far each result is from what is known by other means. Times are shown and not
 # judged, since they depend on who else uses the machine; what XLA counts does not.
 def judge(outcome: ecotour.Outcome) -> ecotour.Verdict:
     """Digits of agreement, orders of growth, equal results on all devices."""
-    from ecotour_jax import pictures
-
     check, states = ecotour.Check, outcome.states
     at = np.asarray(states["newton"]["newton"], np.float64)
     newton = -np.log10(max(float(np.linalg.norm(at - 1.0)), 1e-17))
@@ -210,7 +163,7 @@ def judge(outcome: ecotour.Outcome) -> ecotour.Verdict:
         check.at_most("devices: largest error of a gradient", spread[..., 0].max(), 1e-5),
         check.equals("devices: all results were spread", spread_as_asked(spread), True),
     ]
-    return ecotour.Verdict(checks, pictures.all_pictures(outcome, rows, dumped, spread))
+    return ecotour.Verdict(checks, gallery.all_exhibits(outcome, valley, rows, dumped, spread))
 
 
 def spread_as_asked(spread: np.ndarray) -> bool:
@@ -220,7 +173,7 @@ def spread_as_asked(spread: np.ndarray) -> bool:
 
 # %% The program, and the hook
 def build(config: Config) -> ecotour.Program:
-    """Seven named steps, and no data."""
+    """Seven named steps, and no data; the last two need a process of their own."""
     return ecotour.Program(
         steps={
             "newton": newton_step(config),

@@ -8,13 +8,8 @@ the programs and their results, and not to see them get faster.
 # %%
 from __future__ import annotations
 
-import functools
 import json
-import os
-import statistics
-import subprocess
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,8 +18,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from ecotour_jax.bookkeeping import run_apart
+from ecotour_jax.measure import median_ms
+
 COUNTS = (1, 2, 4)
-WAYS = ("jit", "shard_map", "pmap")
 BATCH, FEATURES, HIDDEN = 64, 8, 16
 
 
@@ -77,7 +74,6 @@ def with_shard_map(mesh: Mesh, params: Any, inputs: jax.Array, targets: jax.Arra
 
 def with_pmap(mesh: Mesh, params: Any, inputs: jax.Array, targets: jax.Array) -> Any:
     """The older name: the devices are an axis of the data, and the result has one entry each."""
-    count = mesh.size
 
     def of_one_device(params: Any, inputs: jax.Array, targets: jax.Array) -> Any:
         return jax.lax.pmean(jax.grad(loss)(params, inputs, targets), "batch")
@@ -85,8 +81,8 @@ def with_pmap(mesh: Mesh, params: Any, inputs: jax.Array, targets: jax.Array) ->
     step = jax.pmap(
         of_one_device, axis_name="batch", in_axes=(None, 0, 0), devices=list(mesh.devices)
     )
-    split = functools.partial(lambda x: x.reshape(count, -1, *x.shape[1:]))
-    return step, (params, split(inputs), split(targets))
+    inputs, targets = (x.reshape(mesh.size, -1, *x.shape[1:]) for x in (inputs, targets))
+    return step, (params, inputs, targets)
 
 
 MAKERS: dict[str, Callable[..., Any]] = {
@@ -94,6 +90,7 @@ MAKERS: dict[str, Callable[..., Any]] = {
     "shard_map": with_shard_map,
     "pmap": with_pmap,
 }
+WAYS = tuple(MAKERS)
 
 
 # %% What is measured
@@ -111,24 +108,20 @@ def measure(way: str, count: int, seed: int) -> dict[str, float]:
     mesh = Mesh(np.array(jax.devices()[:count]), ("batch",))
     step, arguments = MAKERS[way](mesh, params, inputs, targets)
     compiled = step.lower(*arguments).compile()
-    result = jax.block_until_ready(step(*arguments))
+    result = step(*arguments)
+    used = len(jax.tree.leaves(result)[0].sharding.device_set)
     if way == "pmap":
         result = jax.tree.map(lambda x: x[0], result)
     want = gradient_in_numpy(params, inputs, targets)
     errors = [
         np.max(np.abs(np.asarray(result[k]) - want[k])) / np.max(np.abs(want[k])) for k in want
     ]
-    times = []
-    for _ in range(50):
-        start = time.perf_counter()
-        jax.block_until_ready(step(*arguments))
-        times.append(1e3 * (time.perf_counter() - start))
     text = compiled.as_text()
     return {
         "error": float(max(errors)),
         "all_reduces": float(text.count(" all-reduce(") + text.count(" all-reduce-start(")),
-        "devices": float(len(jax.tree.leaves(step(*arguments))[0].sharding.device_set)),
-        "ms": statistics.median(times),
+        "devices": float(used),
+        "ms": median_ms(step, *arguments, repeats=50),
     }
 
 
@@ -136,18 +129,8 @@ def measure(way: str, count: int, seed: int) -> dict[str, float]:
 def ask(key: jax.Array) -> Any:
     """Start the child and return its numbers: for each way and count, what `measure` returns."""
     seed = int(np.asarray(jax.random.key_data(key))[-1])
-    flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=4"
-    child = subprocess.run(
-        [sys.executable, "-m", "ecotour_jax.devices", str(seed)],
-        env=os.environ | {"XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if child.returncode:
-        last = (child.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise RuntimeError(f"the process with four devices ended badly: {last}")
-    return json.loads(child.stdout)
+    flags = "--xla_force_host_platform_device_count=4"
+    return json.loads(run_apart("ecotour_jax.devices", str(seed), xla_flags=flags))
 
 
 if __name__ == "__main__":

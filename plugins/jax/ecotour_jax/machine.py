@@ -7,17 +7,16 @@ starts; hence a process of its own, and a directory that is gone afterwards.
 # %%
 from __future__ import annotations
 
-import os
 import re
 import struct
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+
+from ecotour_jax.bookkeeping import run_apart
 
 LENGTH = 64
 
@@ -49,13 +48,7 @@ def without_places(text: str) -> str:
     return head + rest[rest.index("%") :] if rest else text
 
 
-# %% In the child: nothing but to compile, while XLA writes
-def compile_only() -> None:
-    """Compile the function; the flags do the rest."""
-    jax.jit(standardise).lower(jax.ShapeDtypeStruct((LENGTH,), jnp.float32)).compile()
-
-
-# %% In the parent: read what was written
+# %% Have XLA write, and read what was written
 def dump() -> dict[str, Any]:
     """Have XLA write everything down, and return what is worth reading.
 
@@ -67,21 +60,7 @@ def dump() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         flags = f"--xla_dump_to={name} --xla_dump_hlo_pass_re=.*"
         # a cached program would not be compiled again, and nothing would be written
-        child = subprocess.run(
-            [sys.executable, "-m", "ecotour_jax.machine"],
-            env=os.environ
-            | {
-                "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} {flags}",
-                "JAX_ENABLE_COMPILATION_CACHE": "false",
-                "JAX_PLATFORMS": "cpu",
-            },
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if child.returncode:
-            last = (child.stderr.strip().splitlines() or ["it said nothing"])[-1]
-            raise RuntimeError(f"the process that dumps XLA's passes ended badly: {last}")
+        run_apart("ecotour_jax.machine", xla_flags=flags, JAX_ENABLE_COMPILATION_CACHE="false")
         files = sorted(Path(name).glob("*jit_standardise*"))
         passes = [
             (_pass_name(file.name), without_places(file.read_text()))
@@ -129,4 +108,5 @@ def text_section(elf: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    compile_only()
+    # in the child: nothing but to compile, while XLA writes
+    jax.jit(standardise).lower(jax.ShapeDtypeStruct((LENGTH,), jnp.float32)).compile()

@@ -10,7 +10,7 @@ import pytest
 
 import ecotour
 import ecotour_jax.demo as demo
-from ecotour_jax import calculus, devices, hlo, machine, measure
+from ecotour_jax import bookkeeping, calculus, devices, hlo, machine, measure
 
 
 def test_newtons_method_finds_the_minimum_in_six_steps() -> None:
@@ -33,7 +33,9 @@ def test_newtons_method_finds_the_minimum_in_six_steps() -> None:
 
 
 def test_a_measuring_step_fills_rows_and_then_rests() -> None:
-    step = demo.measuring_step(lambda row, key: [row, 10 * row], 2, 2, lambda row: {"a": row[1]})
+    step = bookkeeping.measuring_step(
+        lambda row, key: [row, 10 * row], 2, 2, lambda row: {"a": row[1]}
+    )
     state = step.init(jax.random.key(0), None)
     seen = []
     for _ in range(3):
@@ -44,10 +46,10 @@ def test_a_measuring_step_fills_rows_and_then_rests() -> None:
 
 
 def test_an_answer_survives_as_bytes() -> None:
-    step = demo.answer_step(lambda key: {"text": "→", "numbers": [1.5]})
+    step = bookkeeping.answer_step(lambda key: {"text": "→", "numbers": [1.5]})
     state, _ = step.step(step.init(jax.random.key(0), None), None, jax.random.key(0))
-    assert state["answer"].shape == (demo.ANSWER_BYTES,)
-    assert demo.answer_of(state) == {"text": "→", "numbers": [1.5]}
+    assert state["answer"].shape == (bookkeeping.ANSWER_BYTES,)
+    assert bookkeeping.answer_of(state) == {"text": "→", "numbers": [1.5]}
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +67,7 @@ def findings(passes: list[list[str]]) -> dict[str, Any]:
     ]
 
     def answer(value: Any) -> Any:
-        step = demo.answer_step(lambda key: value)
+        step = bookkeeping.answer_step(lambda key: value)
         return step.step(step.init(jax.random.key(0), None), None, jax.random.key(0))[0]
 
     digits = np.full((calculus.FORMULAS, len(calculus.OPERATORS), 2), [7.0, 15.0])
@@ -135,3 +137,9 @@ def test_the_hook_announces_the_demo() -> None:
     program = demo.ecotour_demo().build(demo.Config())
     assert list(program.steps)[0:2] == ["newton", "derivatives"]
     assert len(program.steps) == 7
+
+
+def test_a_process_that_ends_badly_says_why_in_one_line() -> None:
+    with pytest.raises(RuntimeError, match="ended badly: ValueError") as caught:
+        bookkeeping.run_apart("ecotour_jax.devices", "no seed", xla_flags="")
+    assert "\n" not in str(caught.value)

@@ -23,12 +23,10 @@ from typing import Any, NamedTuple
 import haiku as hk
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 
 import ecotour
-from ecotour.exhibits import Curves, Exhibit, Images, Line
 
 AVAILABLE = hasattr(getattr(optax, "second_order", None), "hvp")
 """Whether this Optax still has the utilities; without them the demo leaves this part out."""
@@ -161,39 +159,3 @@ def step(fit: Fit, batch: Any, key: jax.Array) -> tuple[Fit, dict[str, jax.Array
 
 
 STEP = ecotour.Step(init, step, steps=40, lower_is_better={"loss": True})
-
-# %% [markdown]
-# ## What is shown
-#
-# In softmax regression the second derivative by one weight is the mean of p (1 - p) x^2: large
-# where a pixel carries ink *and* the model is unsure of that digit.
-
-
-# %%
-def exhibits(fit: Fit, history: Any) -> dict[str, Exhibit]:
-    """The Hessian's diagonal as pictures, and the errors over the steps."""
-    diagonal = jax.tree.map(np.asarray, _unravel(fit))["linear"]["w"] - RIDGE
-    pictures = diagonal.T.reshape(CLASSES, SIDE, SIDE)
-    errors = [name for name in history if name.startswith(("hvp", "hessian", "fisher"))]
-    lines = {name: Line(history[name].steps, history[name].values) for name in errors}
-    return {
-        "hessian diagonal": Images(
-            pictures / max(float(pictures.max()), 1e-30),
-            "The Hessian's diagonal, one picture of 7x7 weights for each digit: bright weights "
-            "are those that the loss is most sensitive to.",
-            columns=5,
-            labels=[str(digit) for digit in range(CLASSES)],
-        ),
-        "second-order errors": Curves(
-            lines,
-            "Optax against JAX's own second derivatives, and (the line that is not an error) how "
-            "little of the Fisher information is left when a whole batch is passed at once.",
-            y_label="relative error, or share",
-            log_y=True,
-        ),
-    }
-
-
-def _unravel(fit: Fit) -> Any:
-    _, unravel = ravel_pytree(fit.params)
-    return unravel(fit.hessian)

@@ -17,7 +17,8 @@
 #    against JAX's own second derivatives.
 # 4. `discrete.py`: a gradient for a function that has none, and how noisy it is.
 #
-# This file joins them: the flags, the program, the verdict.
+# This file joins them: the flags, the program, the verdict. What the verdict shows is drawn up in
+# `gallery.py`, which teaches nothing of Optax.
 
 # %%
 from __future__ import annotations
@@ -31,7 +32,16 @@ import jax
 import numpy as np
 
 import ecotour
-from ecotour_optax import curvature, digits, discrete, private, quasi_newton, race, surfaces
+from ecotour_optax import (
+    curvature,
+    digits,
+    discrete,
+    gallery,
+    private,
+    quasi_newton,
+    race,
+    surfaces,
+)
 
 # %% [markdown]
 # ## The flags
@@ -156,14 +166,14 @@ def judge(outcome: ecotour.Outcome, config: Config) -> ecotour.Verdict:
     spent = price["poisson"]
     checks.append(ecotour.Check.between("dp-sgd: epsilon if sampled by Poisson", spent, 0.1, 3))
 
-    shown = surfaces.exhibits(walked) | race.curves(outcome, trained)
-    shown |= {"race": race.table(results), "privacy": private.table(price)}
+    shown = gallery.walks(walked) | gallery.race_curves(outcome, trained)
+    shown |= {"race": gallery.race_table(results), "privacy": gallery.privacy(price)}
     if curvature.AVAILABLE:
         history = outcome.history.get("curvature", {})
         for metric in ("hvp error", "hessian_diag error", "fisher_diag error, by example"):
             worst = float(np.max(history[metric].values)) if metric in history else math.nan
             checks.append(at_most(f"Optax against JAX: {metric}", worst, 1e-4))
-        shown |= curvature.exhibits(outcome.states["curvature"], history)
+        shown |= gallery.second_order(outcome.states["curvature"], history)
 
     packing, tally = outcome.states["knapsack"], outcome.states["estimator"]
     facts = discrete.facts(tally)
@@ -176,7 +186,7 @@ def judge(outcome: ecotour.Outcome, config: Config) -> ecotour.Verdict:
         at_most("estimator: bias, in standard errors", facts["bias"], 3),
         at_least("estimator: variance without baseline over with", facts["gain"], 5),
     ]
-    shown |= discrete.exhibits(packing, tally)
+    shown |= gallery.packs(packing, tally)
     return ecotour.Verdict(checks, shown, _summary(results, price))
 
 

@@ -24,7 +24,6 @@ import optax
 from optax.perturbations import make_perturbed_fun
 
 import ecotour
-from ecotour.exhibits import Curves, Exhibit, Line, Table
 
 WEIGHT = np.array([3, 5, 7, 4, 6, 9, 2, 8], np.float32)
 VALUE = np.array([4, 7, 9, 5, 8, 13, 2, 10], np.float32)
@@ -193,7 +192,7 @@ ESTIMATOR = ecotour.Step(init_tally, draw, steps=200)
 
 
 # %% [markdown]
-# ## What is shown
+# ## What theory says, and what was found
 
 
 # %%
@@ -209,35 +208,3 @@ def facts(tally: Tally) -> dict[str, float]:
     bias = np.sqrt((np.square(mean).sum(axis=(1, 2)) / (variance[1] / draws)).max())
     gain = (variance[0] / variance[1]).mean()
     return {"slope": float(slope), "bias": float(bias), "gain": float(gain)}
-
-
-def exhibits(packing: Packing, tally: Tally) -> dict[str, Exhibit]:
-    """The variance against the samples, and what was packed."""
-    variance = np.asarray(tally.squares) / max(float(tally.draws), 1.0)
-    counts = np.array(COUNTS, np.float64)
-    found = np.asarray(jax.vmap(decide)(packing.logits)).mean(axis=0)
-    best = PACKS[WORTHS.argmax()]
-    rows: list[list[str | float | bool | None]] = [
-        [f"item {i + 1}", float(WEIGHT[i]), float(VALUE[i]), bool(best[i]), float(found[i])]
-        for i in range(len(WEIGHT))
-    ]
-    return {
-        "estimator variance": Curves(
-            {
-                "without baseline": Line(counts, variance[0]),
-                "with baseline": Line(counts, variance[1]),
-                "1 / samples": Line(counts, variance[1][0] * counts[0] / counts),
-            },
-            "Variance of the estimated gradient (summed over its 16 entries) against the number "
-            "of samples; both lines should run parallel to 1 / samples.",
-            x_label="samples",
-            y_label="variance",
-            log_x=True,
-            log_y=True,
-        ),
-        "knapsack": Table(
-            ["item", "weight", "worth", "in the best pack", f"taken by share of {RUNS} runs"],
-            rows,
-            f"The knapsack of capacity {CAPACITY:g}; the best of its 256 packs is worth {BEST:g}.",
-        ),
-    }

@@ -12,14 +12,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import jax
 import optax
 
 import ecotour
-from ecotour.exhibits import Table
 from ecotour_optax import digits
 from ecotour_optax.digits import Training
 
@@ -100,16 +98,3 @@ def costs(
         found["poisson"] = epsilon(noise=noise, share=share, steps=steps, delta=delta)
         found["shuffled"] = epsilon(noise=noise, share=1.0, steps=epochs, delta=delta)
     return found
-
-
-def table(found: Mapping[str, float]) -> Table:
-    """Both accounts side by side."""
-    return Table(
-        ["what is assumed", "epsilon"],
-        [
-            ["each batch a Poisson sample", found["poisson"]],
-            ["a shuffled epoch, no credit for sampling", found["shuffled"]],
-        ],
-        f"What DP-SGD's {found['steps']:g} steps cost in privacy at delta {found['delta']:g}: the "
-        "same noise, two accounts of how the batches are chosen.",
-    )

@@ -26,7 +26,6 @@ import numpy as np
 import optax
 
 import ecotour
-from ecotour.exhibits import Exhibit, Paths, Table
 
 # %% [markdown]
 # ## The functions, where one starts, and where the minima are
@@ -202,7 +201,7 @@ def walker(name: str, capacity: int) -> ecotour.Step:
 
 
 # %% [markdown]
-# ## What is shown
+# ## Who arrives
 #
 # A walk *arrives* when it is within 0.05 of a minimum and stays there. The best rate is the one
 # that arrives first; where none does, the one that ends nearest.
@@ -246,37 +245,3 @@ def best_walks(states: Mapping[str, Walks], where: str) -> dict[str, dict[str, A
             "arriving": None if len(paths) == 1 else int(np.isfinite(arrived).sum()),
         }
     return best
-
-
-def exhibits(states: Mapping[str, Walks]) -> dict[str, Exhibit]:
-    """The paths on their contours, and who arrives after how many steps.
-
-    ``states`` holds, by the optimizer's name, the last state of its step.
-    """
-    shown: dict[str, Exhibit] = {}
-    rows: list[list[Any]] = []
-    for where, surface in SURFACES.items():
-        left, right, bottom, top = surface.window
-        x, y = np.linspace(left, right, 160), np.linspace(bottom, top, 160)
-        grid = jnp.array(np.stack(np.meshgrid(x, y), axis=-1), jnp.float32)
-        best = best_walks(states, where)
-        # a path that leaves the window would shrink the rest of the picture
-        corners = [left, bottom], [right, top]
-        shown[f"paths on {where}"] = Paths(
-            x,
-            y,
-            np.asarray(jax.vmap(jax.vmap(surface.height))(grid)),
-            {name: np.clip(walk["path"], *corners) for name, walk in best.items()},
-            f"{where}: the path of each optimizer at its best learning rate; stars are minima.",
-            targets=np.array(surface.minima),
-        )
-        keys = ("rate", "steps", "gradients", "arriving")
-        rows += [[where, name, *(walk[key] for key in keys)] for name, walk in best.items()]
-    columns = ["surface", "optimizer", "best rate", "steps to arrive", "gradients to arrive"]
-    columns += [f"of {len(RATES)} rates arrive"]
-    caption = (
-        f"How long until a walk stays within {ARRIVED} of a minimum, at the best of the same "
-        "learning rates for all (L-BFGS finds its own by line search). Empty: it never does."
-    )
-    shown["arrivals"] = Table(columns, rows, caption)
-    return shown

@@ -250,21 +250,15 @@ class Seed:
 
 # %% [markdown]
 # ## What it has learned
-# The player without chance, on all five balls: its exact mean return.
+# The player without chance, on all five balls; the mean of its returns is exact.
 
 
 # %%
-def greedy(network: hk.Transformed, params: Params) -> Callable[[catch.Board], jax.Array]:
-    """Return the player that takes the preferred action."""
+def greedy_games(network: hk.Transformed, params: Params) -> tuple[catch.Board, jax.Array]:
+    """Return that player's boards ``[COLUMNS, EPISODE + 1]`` and returns ``float32 [COLUMNS]``."""
 
     def choose(board: catch.Board) -> jax.Array:
         return jnp.argmax(network.apply(params, catch.observe(board)).preferences)
 
-    return choose
-
-
-def greedy_return(network: hk.Transformed, params: Params) -> jax.Array:
-    """Return the exact mean return of that player, ``float32 []``."""
     balls = jax.vmap(catch.start)(jnp.arange(catch.COLUMNS))
-    _, returns = jax.vmap(lambda ball: catch.play(greedy(network, params), ball))(balls)
-    return jnp.mean(returns)
+    return jax.vmap(lambda ball: catch.play(choose, ball))(balls)

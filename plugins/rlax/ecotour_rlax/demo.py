@@ -18,7 +18,8 @@
 # - How many steps per second a Python loop costs.
 #
 # Read `catch.py` (the game), `losses.py` and `improvement.py` (what agents learn from) and
-# `agents.py` (how one seed acts and learns) beside this file; each is a few pages.
+# `agents.py` (how one seed acts and learns) beside this file; each is a few pages. `values.py` and
+# `price.py` are what is measured besides. `gallery.py` and `imports.py` are no part of the lesson.
 
 # %%
 """RLax's losses at work: a dozen agents play Catch, 32 seeds of each at once."""
@@ -35,7 +36,7 @@ import numpy as np
 
 import ecotour
 from ecotour import exhibits
-from ecotour_rlax import agents, catch, improvement, losses, show
+from ecotour_rlax import agents, catch, gallery, improvement, losses, values
 from ecotour_rlax.agents import Agent, Learner, Seed, epsilon_greedy, softmax
 from ecotour_rlax.price import Price
 
@@ -139,7 +140,7 @@ def make_step(agent: Agent, config: Config, network: hk.Transformed, init: Any) 
         learner, played = seed.act(learner, chance)
         learner = seed.learn(learner, played)
         acting = jnp.mean(jnp.sum(played.reward, axis=1))
-        return learner, agents.greedy_return(network, learner.params), acting
+        return learner, jnp.mean(agents.greedy_games(network, learner.params)[1]), acting
 
     @jax.jit
     def step(state: Learner, batch: None, key: jax.Array) -> tuple[Learner, dict[str, jax.Array]]:
@@ -160,7 +161,7 @@ def make_step(agent: Agent, config: Config, network: hk.Transformed, init: Any) 
 # ## View
 # What Q(lambda) believes while it learns: the value of the best action for a ball in the leftmost
 # column, by the ball's row and the paddle's column. The true values are a cone: where the paddle
-# can no longer get there in time the value is negative. (`show.py` has the arithmetic.)
+# can no longer get there in time the value is negative. (`values.py` has the arithmetic.)
 #
 # ## The program
 # All agents begin alike, so `init` is one function. The last step is not an agent: it measures
@@ -180,10 +181,10 @@ def build(config: Config) -> ecotour.Program:
 
     steps = {name: make_step(agent, config, network, init) for name, agent in AGENTS.items()}
 
-    values = jax.jit(lambda state: show.believed_values(network, state.params))
+    believed = jax.jit(lambda state: values.believed_values(network, state.params))
 
     def view(state: Learner, key: jax.Array) -> dict[str, exhibits.Exhibit]:
-        return {"values": show.value_map(values(state), "as Q(lambda) believes", show.RARE)}
+        return {"values": gallery.value_map(believed(state), "as Q(lambda) believes", gallery.RARE)}
 
     steps["q_lambda"] = replace(steps["q_lambda"], view=view)
 
@@ -216,8 +217,8 @@ def judge(outcome: ecotour.Outcome, config: Config, network: hk.Transformed) -> 
     lag = [history[name]["greedy_return"].values.mean() for name in ("vtrace", "uncorrected_lag")]
     gain = lag[0] - lag[1]
     q_lambda = outcome.states["q_lambda"].params
-    believed, true = show.believed_values(network, q_lambda), show.best_values(config.discount)
-    winning = show.visited() & (true > 0)  # what is lost the agent hardly ever sees
+    believed, true = values.believed_values(network, q_lambda), values.best_values(config.discount)
+    winning = values.visited() & (true > 0)  # what is lost the agent hardly ever sees
     error = np.abs(np.asarray(believed) - true)[winning].mean()
 
     at_least, at_most = ecotour.Check.at_least, ecotour.Check.at_most
@@ -240,23 +241,22 @@ def judge(outcome: ecotour.Outcome, config: Config, network: hk.Transformed) -> 
     ]
 
     first_seed = jax.tree.map(lambda x: x[0], q_lambda)
-    balls = jax.vmap(catch.start)(jnp.arange(catch.COLUMNS))
-    boards, _ = jax.vmap(lambda ball: catch.play(agents.greedy(network, first_seed), ball))(balls)
+    boards, _ = agents.greedy_games(network, first_seed)
     return ecotour.Verdict(
         checks,
         {
-            "results": show.results(history, list(AGENTS)),
-            **show.families(history),
-            "exploration": show.exploration(history, "q_learning", "restarting_epsilon"),
+            "results": gallery.results(history, list(AGENTS)),
+            **gallery.families(history),
+            "exploration": gallery.exploration(history, "q_learning", "restarting_epsilon"),
             "price_of_python": exhibits.Bars(
                 [way.replace("_", " ") for way in price],
                 list(price.values()),
                 "Environment steps per second of the same agent, learning included; medians.",
                 "steps per second",
             ),
-            "believed_values": show.value_map(believed, "as Q(lambda) believes", show.RARE),
-            "true_values": show.value_map(true, "as it is"),
-            "episode": show.film(
+            "believed_values": gallery.value_map(believed, "as Q(lambda) believes", gallery.RARE),
+            "true_values": gallery.value_map(true, "as it is"),
+            "episode": gallery.film(
                 boards,
                 "One seed of Q(lambda), trained, on all five "
                 "balls. Early on the paddle may wander: every way that arrives in time is worth "

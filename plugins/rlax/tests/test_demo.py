@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import ecotour
-from ecotour_rlax import catch, demo, price, show
+from ecotour_rlax import catch, demo, gallery, price, values
 
 CONFIG = demo.Config(seeds=4, boards=3, hidden=8)
 KEY = jax.random.key(5)
@@ -113,7 +113,7 @@ def test_agents_that_never_fail_fail_too(program):
 
 
 def test_every_agent_is_in_a_picture():
-    shown = {name for _, names in show.FAMILIES.values() for name in names}
+    shown = {name for _, names in gallery.FAMILIES.values() for name in names}
     assert shown | {"restarting_epsilon"} == set(demo.AGENTS)
     assert set(demo.AGENTS) >= demo.SHOWN_ONLY
 
@@ -129,14 +129,14 @@ def test_the_best_values_are_those_of_value_iteration():
                 value[row, paddle] = max(1.0 if p == 0 else -1.0 for p in after)
             else:
                 value[row, paddle] = discount * max(value[row + 1, p] for p in after)
-    np.testing.assert_allclose(show.best_values(discount), value[:9], rtol=1e-12)
+    np.testing.assert_allclose(values.best_values(discount), value[:9], rtol=1e-12)
 
 
 def test_the_film_shows_ball_and_paddle():
     balls = jax.vmap(catch.start)(jnp.arange(5))
     boards, _ = jax.vmap(lambda b: catch.play(lambda board: jnp.int32(1), b))(balls)
-    frames = np.asarray(show.film(boards, "").frames)
-    m, cell = show.MARGIN, show.CELL
+    frames = np.asarray(gallery.film(boards, "").frames)
+    m, cell = gallery.MARGIN, gallery.CELL
     assert frames.shape == (10, 10 * cell + 2 * m, 5 * (5 * cell + 2 * m) + 4 * m, 3)
     assert (frames >= 0).all()
     assert (frames <= 1).all()
@@ -146,10 +146,10 @@ def test_the_film_shows_ball_and_paddle():
         return frames[frame, m + row * cell + cell // 2, x]
 
     for game in range(5):
-        np.testing.assert_allclose(colour(4, game, 4, game), show.BALL)
-        np.testing.assert_allclose(colour(4, game, 9, 2), show.PADDLE)
-    np.testing.assert_allclose(colour(9, 2, 9, 2), show.CAUGHT)
-    np.testing.assert_allclose(colour(9, 0, 9, 2), show.PADDLE)
+        np.testing.assert_allclose(colour(4, game, 4, game), gallery.BALL)
+        np.testing.assert_allclose(colour(4, game, 9, 2), gallery.PADDLE)
+    np.testing.assert_allclose(colour(9, 2, 9, 2), gallery.CAUGHT)
+    np.testing.assert_allclose(colour(9, 0, 9, 2), gallery.PADDLE)
 
 
 def test_moves_from_python_add_up_to_an_episode():

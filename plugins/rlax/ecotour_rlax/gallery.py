@@ -11,63 +11,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import haiku as hk
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 import ecotour
 from ecotour import exhibits
-from ecotour_rlax import catch
+from ecotour_rlax import catch, values
 
 GUIDES = {"best": 1.0, "blind": -0.6}
 
 
 # %% [markdown]
 # ## Values
-# With `left` steps to go the paddle can be under the ball if it is at most that many columns away.
-# Then the best player gets +1 at the last of these steps, which is worth discount^(left - 1) now;
-# otherwise it gets -1.
-
+# Drawn as a map: rows are those of the ball, columns those of the paddle.
 
 # %%
 RARE = " An agent that plays well is hardly ever there, and so knows little of it."
 
 
-def best_values(discount: float, ball_column: int = 0) -> np.ndarray:
-    """Return the true value of each situation, ``float64 [EPISODE, COLUMNS]``."""
-    left = catch.EPISODE - np.arange(catch.EPISODE)[:, None]
-    distance = np.abs(np.arange(catch.COLUMNS)[None, :] - ball_column)
-    value: np.ndarray = np.where(distance <= left, 1.0, -1.0) * discount ** (left - 1.0)
-    return value
-
-
-def believed_values(network: hk.Transformed, params: Any) -> jax.Array:
-    """Return what the network says of them, a mean over the seeds, ``float32 [EPISODE, COLUMNS]``.
-
-    ``params`` have the seeds as leading axis.
-    """
-    rows, paddles = jnp.arange(catch.EPISODE), jnp.arange(catch.COLUMNS)
-
-    def value(params: Any, row: jax.Array, paddle: jax.Array) -> jax.Array:
-        picture = catch.observe(catch.Board(row, jnp.int32(0), paddle))
-        return jnp.max(network.apply(params, picture).preferences)
-
-    by_paddle = jax.vmap(value, (None, None, 0))
-    by_row = jax.vmap(by_paddle, (None, 0, None))
-    mean: jax.Array = jnp.mean(jax.vmap(by_row, (0, None, None))(params, rows, paddles), axis=0)
-    return mean
-
-
-def visited() -> np.ndarray:
-    """Return where a paddle that starts in the middle can be, ``bool [EPISODE, COLUMNS]``."""
-    distance = np.abs(np.arange(catch.COLUMNS)[None, :] - catch.COLUMNS // 2)
-    return distance <= np.arange(catch.EPISODE)[:, None]
-
-
-def value_map(values: Any, whose: str, remark: str = "") -> exhibits.Heatmap:
+def value_map(worth: Any, whose: str, remark: str = "") -> exhibits.Heatmap:
     """Return the map of values ``[EPISODE, COLUMNS]``; empty where the paddle can never be."""
-    shown = np.where(visited(), np.asarray(values, np.float64), np.nan)
+    shown = np.where(values.visited(), np.asarray(worth, np.float64), np.nan)
     return exhibits.Heatmap(
         shown,
         f"Value of the best action, {whose}: ball in the leftmost column, by the ball's row and "

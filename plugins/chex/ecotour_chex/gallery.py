@@ -1,4 +1,4 @@
-"""The labels on the wall: what the judge shows, made from the arrays that a run left behind."""
+"""What the judge shows, made from the arrays that a run left behind."""
 
 # %%
 from __future__ import annotations
@@ -11,28 +11,11 @@ from typing import Any
 import numpy as np
 
 from ecotour import exhibits
-from ecotour_chex.apart import BY_HAND, SPREAD, TESTED, VARIANTS
+from ecotour_chex.apart import SPREAD, TESTED, VARIANTS
+from ecotour_chex.bookkeeping import CAUGHT, COLUMNS, ROWS, STOPPED, as_text, whole_matrix
 from ecotour_chex.faults import FAULTS
-from ecotour_chex.museum import CAUGHT, ROWS, STOPPED, as_text
-from ecotour_chex.tools import APART, HERE, TOOLS
-from ecotour_chex.visit import VISIT_STEPS, Fault
-
-COLUMNS = [tool.name for tool in TOOLS]
-
-
-def title(fault: Fault | None) -> str:
-    """The name on the label."""
-    return "no fault" if fault is None else fault.name
-
-
-def whole_matrix(museum: Any, apart: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Put the two parts together: ``kind`` and ``at``, both int ``[12, 14]``, ROWS by TOOLS."""
-    kind = np.zeros((len(ROWS), len(TOOLS)), int)
-    at = np.zeros_like(kind)
-    for part, tools in ((museum, HERE), (apart, APART)):
-        columns = [COLUMNS.index(tool.name) for tool in tools]
-        kind[:, columns], at[:, columns] = part["kind"], part["at"]
-    return kind, at
+from ecotour_chex.tools import APART, BY_HAND, HERE
+from ecotour_chex.visit import VISIT_STEPS
 
 
 def heat_map(kind: np.ndarray, at: np.ndarray) -> exhibits.Heatmap:
@@ -53,7 +36,7 @@ def heat_map(kind: np.ndarray, at: np.ndarray) -> exhibits.Heatmap:
             "Each fault with each tool, tried. A step: the tool caught the fault there. “crash”: "
             "the program broke off by itself. “at end”: noticed after the loop. Empty: not at all."
         ),
-        row_names=[title(fault) for fault in ROWS],
+        row_names=[fault.name for fault in ROWS],
         # the two longest names would look the same, cut off
         column_names=[name.replace("assert_trees_all", "…_all") for name in COLUMNS],
         cells=cells,
@@ -95,7 +78,7 @@ def costs(here: np.ndarray, apart: np.ndarray) -> exhibits.Table:
 def devices(apart: Any) -> exhibits.Table:
     """Four forced host devices, against four fake ones."""
     rows: list[list[str | float]] = [
-        [title(fault), float(real), float(fake), float(gap)]
+        [fault.name, float(real), float(fake), float(gap)]
         for fault, (real, fake, gap) in zip(SPREAD, apart["devices"], strict=True)
     ]
     return exhibits.Table(
@@ -114,7 +97,7 @@ def variants(apart: Any) -> exhibits.Heatmap:
     return exhibits.Heatmap(
         values=(failed == 0).astype(float),
         caption="The same test under all variants of Chex, the one with pmap on four devices.",
-        row_names=[title(fault) for fault in TESTED],
+        row_names=[fault.name for fault in TESTED],
         column_names=VARIANTS,
         cells=[[f"fails at {n}" if n else "passes" for n in row] for row in failed.tolist()],
     )
@@ -135,8 +118,7 @@ def messages(museum: Any, apart: Any) -> exhibits.Code:
     """What the claiming tools say, in Chex's own words."""
     parts = []
     for row, fault in enumerate(FAULTS, 1):
-        here = fault.claimed_by in {tool.name for tool in HERE}
-        said = as_text(museum["says"][row] if here else apart["says"])
+        said = as_text(museum["says"][row]) or as_text(apart["says"][row])
         said = textwrap.fill(" ".join(said.split()), 96, max_lines=5, placeholder=" …")
         parts.append(f"{fault.name} → {fault.claimed_by}\n{textwrap.indent(said, '    ')}")
     return exhibits.Code(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -13,10 +13,11 @@ import numpy as np
 
 from ecotour import Outcome, exhibits
 from ecotour_jax import calculus, devices, hlo, machine, measure
-from ecotour_jax.demo import valley
 
 
-def newton_paths(history: Mapping[str, Any]) -> exhibits.Paths:
+def newton_paths(
+    valley: Callable[[jax.Array], jax.Array], history: Mapping[str, Any]
+) -> exhibits.Paths:
     """Where Newton's method and gradient descent went."""
     x, y = np.linspace(-1.6, 1.6, 81), np.linspace(-3.6, 1.8, 109)
     heights = jax.vmap(lambda b: jax.vmap(lambda a: valley(jax.numpy.stack([a, b])))(x))(y)
@@ -133,8 +134,12 @@ def device_table(spread: np.ndarray) -> exhibits.Table:
     )
 
 
-def all_pictures(
-    outcome: Outcome, rows: Mapping[str, np.ndarray], dumped: Any, spread: np.ndarray
+def all_exhibits(
+    outcome: Outcome,
+    valley: Callable[[jax.Array], jax.Array],
+    rows: Mapping[str, np.ndarray],
+    dumped: Any,
+    spread: np.ndarray,
 ) -> dict[str, exhibits.Exhibit]:
     """Everything, by name, in the order of the tour."""
     names = [one.name for one in calculus.formulas(np.random.default_rng(0))]
@@ -142,7 +147,7 @@ def all_pictures(
     code = textwrap.fill(dumped["machine_code"], 16 * 3)
     llvm = "\n".join(dumped["llvm"].splitlines()[:60])
     return {
-        "newton": newton_paths(outcome.history["newton"]),
+        "newton": newton_paths(valley, outcome.history["newton"]),
         "digits float64": digits_map(rows["derivatives"], 1, "float64", names),
         "digits float32": digits_map(rows["derivatives"], 0, "float32", names),
         **directions(rows["directions"], "ms"),
