@@ -22,15 +22,19 @@ from test_exhibit_json import every_kind
 
 from ecotour import events
 from ecotour.demo import Verdict
-from ecotour.drawing import account, page, wording
+from ecotour.drawing import account, page, pictures, wording
 from ecotour.drawing.figures import LARGEST_SVG, Picture, picture
+from ecotour.drawing.html import render
+from ecotour.drawing.pictures import spaced
+from ecotour.drawing.report import write_report
 from ecotour.exhibits import Code, Exhibit, Film, Heatmap, Images, Paths, Table
 from ecotour.rundir import claim, record
+from ecotour.rundir import stored as storing
+from ecotour.rundir.stored import Stored, read_exhibits, slug
 from ecotour.running.history import History
-from ecotour.sinks import pictures
-from ecotour.sinks.pictures import Pictures, Stored, slug, spaced
+from ecotour.sinks.pictures import Pictures
 from ecotour.sinks.recorder import Recorder
-from ecotour.sinks.report import Report, render, write_report
+from ecotour.sinks.report import Report
 
 VOID = {"meta", "br", "img", "source", "link", "hr", "input", "path", "use", "rect"}
 
@@ -184,7 +188,7 @@ def test_no_name_is_ever_taken_for_html(tmp_path: Path) -> None:
         "checks": [{"name": evil, "value": 1, "want": evil, "passed": True}], "run_dir": evil,
     }  # fmt: skip
     for name, exhibit in evil_exhibits(evil).items():
-        pictures._write_json(
+        storing.write_json(
             run / "exhibits" / f"{slug(name)}_x.json",
             {"of": None, "name": name, "step": None, "exhibit": _document(exhibit)},
         )
@@ -282,7 +286,8 @@ def test_pictures_and_page_come_back_without_jax(finished: Path, tmp_path: Path)
         path.unlink()
     script = (
         "import sys; sys.modules.update(jax=None, tensorflow=None, haiku=None)\n"
-        "from pathlib import Path; from ecotour import record; from ecotour.sinks import report\n"
+        "from pathlib import Path\n"
+        "from ecotour.rundir import record; from ecotour.drawing import report\n"
         "run = Path(sys.argv[1]); report.write_report(run, record.read(run))\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
@@ -311,7 +316,7 @@ def test_names_that_differ_only_in_signs_get_two_files(tmp_path: Path) -> None:
     for name in ("a b", "a-b", "a/b", "../../b", "", "x" * 500, "CON", "ü"):
         sink._store("of", name, 7, 0, Code(name, name))
     damaged: list[str] = []
-    stored = list(pictures.read_exhibits(tmp_path, damaged))
+    stored = list(read_exhibits(tmp_path, damaged))
     assert damaged == []
     assert {one.name for one in stored} == {
         "a b", "a-b", "a/b", "../../b", "", "x" * 500, "CON", "ü"
@@ -431,7 +436,7 @@ def test_the_order_is_the_demos_own(tmp_path: Path) -> None:
             seen = names if step == 4 else names[1:]
             sink(events.Viewed(of, step, {name: Code(name, name) for name in seen}))
     sink(events.Judged(Verdict((), {name: Code(name, name) for name in names}), 0.1))
-    stored = list(pictures.read_exhibits(run, []))
+    stored = list(read_exhibits(run, []))
     order = [(one.of, one.name) for one in stored if one.step in (4, None)]
     assert order == [(of, name) for of in (None, "zeta", "alpha") for name in names]
     write_report(run, record.read(run))
@@ -455,7 +460,7 @@ def test_what_is_wide_takes_the_whole_width(exhibit: Exhibit, wide: bool) -> Non
     shown = picture(Stored(Path("x.json"), None, "x", None, exhibit))
     assert (shown.wide, shown.missing) == (wide, "")
     made = page.make({}, [Stored(Path("x.json"), None, "x", None, exhibit)], [])
-    assert ('<div class="wide"><h3>x</h3>' in render(made)) == wide
+    assert ('<div class="wide"><h3>x</h3>' in render("report.html.j2", page=made)) == wide
 
 
 def test_a_large_drawing_stays_a_drawing_on_the_page() -> None:
