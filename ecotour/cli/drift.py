@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ecotour.cli import process
-from ecotour.cli.run import build, load
+from ecotour.cli.loading import build, load
 from ecotour.drawing import page
 from ecotour.errors import EcotourError, RecordError, UnknownNameError
 from ecotour.machine import environment

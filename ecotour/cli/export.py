@@ -6,7 +6,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from ecotour.cli.run import build, load
+from ecotour.cli.loading import build, load
 from ecotour.errors import EcotourError, RecordError, UsageError
 from ecotour.rundir import record
 from ecotour.rundir.strict_json import to_json

@@ -138,6 +138,12 @@ def make_parser(*, sinks: bool = False) -> tuple[_Parser, argparse._SubParsersAc
     return parser, commands
 
 
+def own_flags(command: str, *, sinks: bool = False) -> list[str]:
+    """The flags of a command itself, which a demo's own may not be."""
+    _, commands = make_parser(sinks=sinks)
+    return [o for a in commands.choices[command]._actions for o in a.option_strings]
+
+
 def _add_sink_flags(command: argparse.ArgumentParser) -> None:
     from ecotour.sinks import extension
 

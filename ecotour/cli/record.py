@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ecotour.cli import process
-from ecotour.cli.parser import make_parser
-from ecotour.cli.run import build, load
+from ecotour.cli.loading import build, load
+from ecotour.cli.parser import own_flags
 from ecotour.contract import flags
 from ecotour.errors import UsageError
 from ecotour.rundir.strict_json import to_json
@@ -23,7 +23,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Record a demo, or keep a run that is there already."""
     with process.stdout_for_json(arguments.json) as stdout:
         entry, demo = load(arguments.demo, arguments.disable, arguments.provider)
-        config = flags.parse(demo.config, arguments.rest, _own_flags())
+        config = flags.parse(demo.config, arguments.rest, own_flags("record"))
         identity = identify(entry, demo, build(demo, config, entry.name))
         target = Path(arguments.records) / entry.name
         if arguments.source is not None:
@@ -61,8 +61,3 @@ def _run_and_keep(
         run_dir = Path(scratch) / "run"
         child.run(words, run_dir, seconds=arguments.time_limit, megabytes=arguments.memory_limit)
         return keep.keep(run_dir, target, identity)
-
-
-def _own_flags() -> list[str]:
-    _, commands = make_parser()
-    return [o for a in commands.choices["record"]._actions for o in a.option_strings]

@@ -7,9 +7,10 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from ecotour.cli import drive, process, run
+from ecotour.cli import drive, loading, process
+from ecotour.cli.job import Job, Options
 from ecotour.contract import flags
 from ecotour.contract.plan import Plan
 from ecotour.discovery import registry
@@ -40,32 +41,34 @@ def main(arguments: argparse.Namespace) -> int:
         with process.stop_signals() as stop:
             directory = claim.RunDirectory.reopen(path)
             try:
-                entry, demo = load(known, path, arguments.disable)
-                plan = plan_of(known, path, entry, demo, arguments.steps)
-                process.split_cpu(demo.cpu_devices)
-                program = run.build(demo, plan.config, entry.name)
-                totals = totals_of(known, path, program, plan)
-                from ecotour.rundir import continuation
-
-                found = continuation.find(path, known, plan, totals)
-                check_data(path, program, plan, found.data)
+                job = job_of(arguments, known, path, began, stdout)
             except BaseException:
                 directory.release()
                 raise
-            return drive.carry_out(
-                program,
-                plan,
-                directory,
-                stop,
-                began,
-                arguments.words,
-                drive.Options(
-                    arguments.quiet, arguments.strict, arguments.json, tuple(arguments.sinks)
-                ),
-                stdout,
-                earlier=known,
-                continuation=found,
-            )
+            return drive.carry_out(job, directory, stop)
+
+
+def job_of(
+    arguments: argparse.Namespace,
+    known: Mapping[str, Any],
+    path: Path,
+    began: float,
+    stdout: IO[str],
+) -> Job:
+    """What is left to do of the run in ``path``, whose record is ``known``.
+
+    Raises:
+        EcotourError: It cannot be gone on with; the message says why.
+    """
+    from ecotour.rundir import continuation
+
+    entry, demo = load(known, path, arguments.disable)
+    plan = plan_of(known, path, entry, demo, arguments.steps)
+    process.split_cpu(demo.cpu_devices)
+    program = loading.build(demo, plan.config, entry.name)
+    found = continuation.find(path, known, plan, totals_of(known, path, program, plan))
+    check_data(path, program, plan, found.data)
+    return Job(program, plan, arguments.words, began, stdout, Options.of(arguments), known, found)
 
 
 def nothing_to_do(known: Mapping[str, Any], steps: int | None) -> bool:
@@ -134,8 +137,8 @@ def plan_of(
             data=next(iter(sources & {"embedded", "tfds"}), known.get("data_choice") or "auto"),
             data_dir=None if data_dir is None else Path(data_dir),
             stop_on_nonfinite=bool(known.get("stop_on_nonfinite")),
-            source_file=run.source_file(entry),
-            source_hash=run.source_hash(entry),
+            source_file=loading.source_file(entry),
+            source_hash=loading.source_hash(entry),
             about=demo.summary,
         )
     except (UsageError, KeyError, TypeError, ValueError) as error:

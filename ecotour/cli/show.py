@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 from ecotour.cli import process
-from ecotour.cli.run import help_text, load
+from ecotour.cli.demo_help import help_text
+from ecotour.cli.loading import load
 from ecotour.contract import flags
 
 
