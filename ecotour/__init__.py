@@ -1,7 +1,9 @@
 """ecotour: a guided, runnable tour of the JAX ecosystem.
 
-This module is the map of all public names; it imports none of them until one is asked for, so
-that ``ecotour --help`` and ``ecotour list`` start at once.
+This module is the map of what a demo writes against; it imports none of these names until one is
+asked for, so that ``ecotour --help`` and ``ecotour list`` start at once. Public besides:
+`ecotour.events` and `ecotour.hookspecs` for sinks, `ecotour.errors`, `ecotour.testing`. All else
+has a room, whose ``__init__`` says what lives in it; docs/architecture.md has the plan.
 """
 
 from __future__ import annotations

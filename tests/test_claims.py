@@ -17,9 +17,11 @@ from ecotour.rundir.metric_rows import Rows, iterate_rows, order_rows, read_rows
 
 CLAIM = """
 import pathlib, sys, time
+from ecotour.rundir import record
 from ecotour.rundir.claim import RunDirectory
 from ecotour.errors import RecordError
 import filelock
+import os
 print("ready", flush=True)
 sys.stdin.readline()
 out = pathlib.Path(sys.argv[1]) if sys.argv[1] else None
@@ -28,7 +30,7 @@ try:
 except RecordError as error:
     print("refused", error)
 else:
-    directory.write_record({"schema": 1, "owner": {"pid": __import__("os").getpid(), "host": "h"}})
+    record.write(directory.path, {"schema": 1, "owner": {"pid": os.getpid(), "host": "h"}})
     print("owns", directory.path, flush=True)
     sys.stdin.readline()
 """

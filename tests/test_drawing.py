@@ -21,8 +21,10 @@ from test_exhibit_json import every_kind
 
 from ecotour import drawing
 from ecotour import exhibits as ex
+from ecotour.contract.events import NOT_METRICS
 from ecotour.drawing import curves, look, pixels
-from ecotour.drawing.metric_curves import from_rows, thinned
+from ecotour.drawing.metric_curves import from_history, thinned
+from ecotour.running.history import History
 
 DRAWN = ("curves", "bars", "heatmap", "cells", "paths", "graph", "lonely")
 
@@ -190,13 +192,16 @@ def test_metrics_of_one_name_are_compared_across_steps() -> None:
         for of in ("sgd", "adam") for step in (1, 2, 3)
     ]  # fmt: skip
     guides = {"sgd": {"loss": [0.5, "floor"]}, "adam": {"loss": [0.5, "floor"]}}
-    sgd, adam, across = from_rows(rows, guides)
+    history = {of: History() for of in ("sgd", "adam")}
+    for of, one in history.items():
+        one.extend([row for row in rows if row["of"] == of], NOT_METRICS)
+    sgd, adam, across = from_history(history, guides)
     assert [panels.of for panels in (sgd, adam, across)] == ["sgd", "adam", None]
     assert [one.y_label for one in sgd.curves] == ["loss", "only_sgd"]
     assert sgd.curves[0].guides == {"floor": 0.5}
     assert [list(one.lines) for one in across.curves] == [["sgd", "adam"]]
     assert np.isnan(sgd.curves[1].lines["only_sgd"].y).all()
-    assert from_rows([], {}) == []
+    assert from_history({}, {}) == []
 
 
 def test_the_palette_is_told_apart_by_every_eye() -> None:

@@ -1,6 +1,9 @@
 """The commands; the only place where the runner and the sinks meet.
 
-Each command is a module with a function ``main(arguments)``, imported when it is asked for.
+Each command is a module of its name with a function ``main(arguments)``, imported when it is asked
+for (``list`` is `listing`). Around them: `parser` (what can be typed), `loading` (from a name to a
+program), `job`, `drive` and `crew` (a run, its end, its sinks), `process` (signals, streams, cache)
+and `refusal` (an error as one line). From outside: `main`. Stands on all other rooms.
 """
 
 from __future__ import annotations

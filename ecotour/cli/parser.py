@@ -21,6 +21,7 @@ COMMANDS = {
     "report": "the summary and the page of a run",
     "new": "a plugin of your own: working, with a passing test",
     "check": "whether a demo keeps the contract; what is wrong and how to mend it",
+    "verify": "do a recorded run again: same bits, close, or diverged at which step",
     "record": "run a demo and keep what the documentation shows of it",
     "drift": "whether the recorded demos still do what the documentation shows",
     "export": "a run, or a recorded demo, as a Markdown page or a notebook",
@@ -120,6 +121,9 @@ def make_parser(*, sinks: bool = False) -> tuple[_Parser, argparse._SubParsersAc
         )
     for name in ("resume", "report"):
         made[name].add_argument("run", metavar="RUN", help="a run's directory")
+    verify = made["verify"]
+    verify.add_argument("run", metavar="RUN|RECORD", help="a run's directory, or a record's")
+    verify.add_argument("--steps", type=_steps, metavar="N", help="only so many steps of it")
     for name in COMMANDS:
         made[name].add_argument(
             "--json", action="store_true", help="one JSON document on stdout, all else on stderr"
@@ -127,6 +131,8 @@ def make_parser(*, sinks: bool = False) -> tuple[_Parser, argparse._SubParsersAc
     _add_run_flags(made["run"])
     _add_author_flags(made["new"], made["check"])
     _add_docs_flags(made["record"], made["drift"], made["export"])
+    for name in ("record", "drift", "verify"):
+        _add_limits(made[name])
     resume = made["resume"]
     resume.add_argument("--steps", type=_steps, metavar="N", help="the new total, not what is left")
     resume.add_argument("--strict", action="store_true", help="exit 3 if a check does not pass")
@@ -224,15 +230,6 @@ def _add_docs_flags(
             default="docs/records",
             help="where the records lie, one directory a demo (default: docs/records)",
         )
-    for one in (record, drift):
-        one.add_argument(
-            "--time-limit", type=_steps, metavar="S", default=3600,
-            help="seconds that a run may take (default: 3600)",
-        )  # fmt: skip
-        one.add_argument(
-            "--memory-limit", type=_steps, metavar="MIB", default=8192,
-            help="MiB that a run may have resident, where the system tells (default: 8192)",
-        )  # fmt: skip
     record.add_argument("--from", dest="source", metavar="RUN", help="keep this finished run")
     record.add_argument("--steps", type=_steps, metavar="N", help="by default the demo decides")
     record.add_argument("--seed", type=_seed, metavar="N", help="from which all keys come")
@@ -250,6 +247,18 @@ def _add_docs_flags(
     export.add_argument("what", metavar="RUN|DEMO", help="a run's directory, or a recorded demo")
     export.add_argument("--to", choices=("markdown", "notebook"), required=True, help="the form")
     export.add_argument("--out", metavar="DIR", help="where, new or empty (default: ./DEMO-FORM)")
+
+
+def _add_limits(command: argparse.ArgumentParser) -> None:
+    """For commands that run a demo in a process of its own."""
+    command.add_argument(
+        "--time-limit", type=_steps, metavar="S", default=3600,
+        help="seconds that a run may take (default: 3600)",
+    )  # fmt: skip
+    command.add_argument(
+        "--memory-limit", type=_steps, metavar="MIB", default=8192,
+        help="MiB that a run may have resident, where the system tells (default: 8192)",
+    )  # fmt: skip
 
 
 def _steps(text: str) -> int:

@@ -1,5 +1,8 @@
 """Images by name: an embedded subset of MNIST, or all of it through tensorflow-datasets.
 
+The subset itself comes with a plugin, which announces it (`embedded`). From outside: `load` and
+`resolve`. Stands on the contract and this machine.
+
 ``auto`` takes all of MNIST where a prepared copy (or what was once decoded from one) is at hand,
 and else the embedded subset; it never downloads. What had to be worked around is said in a
 ``UserWarning``.

@@ -1,5 +1,9 @@
 """Exhibits to pictures: PNG and SVG through matplotlib's objects, pixels and films through Pillow.
 
+Besides: the pictures of a whole run (`pictures`), its page (`report`, composed in `page`), the
+ledger in parts (`account`), numbers in words (`wording`), colours and sizes (`look`). From outside
+all of these, and the functions below. Stands on the contract and the run's directory.
+
 Pyplot is never imported, no setting of the process is changed, and neither a missing display nor
 a nonsense ``MPLBACKEND`` matters. The two libraries are imported when the first picture is drawn.
 """

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ecotour.contract.events import NOT_METRICS
 from ecotour.contract.exhibits import Curves, Line
 from ecotour.running.history import History
 
@@ -31,16 +30,6 @@ class Panels:
     of: str | None
     curves: tuple[Curves, ...]
     caption: str
-
-
-def from_rows(
-    rows: Sequence[Mapping[str, Any]], guides: Mapping[str, Mapping[str, Any]]
-) -> list[Panels]:
-    """Make panels of rows as `metric_rows.read_rows` gives them; see `from_history`."""
-    history: dict[str, History] = {}
-    for row in rows:
-        history.setdefault(str(row["of"]), History()).extend([row], NOT_METRICS)
-    return from_history(history, guides)
 
 
 def from_history(

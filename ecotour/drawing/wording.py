@@ -100,8 +100,3 @@ def share(part: float, whole: float) -> str:
     if 0 < percent < 0.1:
         return "< 0.1%"
     return f"{percent:.1f}%"
-
-
-def plural(count: int, word: str) -> str:
-    """``1 step``, ``1,200 steps``."""
-    return f"{count:,} {word}{'' if count == 1 else 's'}"

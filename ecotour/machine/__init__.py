@@ -1,4 +1,4 @@
 """This machine: versions, processor, cores, devices, and where it keeps what can be made again.
 
-From outside: `ecotour.machine.environment`. Stands on no other room.
+From outside: `environment`, and `version` (ecotour's own). Stands on no other room.
 """

@@ -1,4 +1,4 @@
-"""The run directory: claim it, write it so that no half file is ever seen, read it back.
+"""Who owns a run's directory; and what lies in it.
 
 ::
 
@@ -8,8 +8,6 @@
     checkpoints/    states, through Orbax
     report.html     the page
     .lock           held by the process that owns the directory
-
-JSON is strict here: a number that is not finite is ``null``, and ``nonfinite`` names its place.
 """
 
 from __future__ import annotations
@@ -18,14 +16,11 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ecotour.errors import RecordError
-from ecotour.rundir.files import write_whole
 from ecotour.rundir.record import read
-from ecotour.rundir.strict_json import to_json
 
 if TYPE_CHECKING:
     import filelock
@@ -96,16 +91,6 @@ class RunDirectory:
                 f"{path} is on a file system without locks: choose a new --out"
             ) from error
         return cls(path, lock)
-
-    def write_record(self, record: Mapping[str, Any]) -> None:
-        """Write ``run.json``.
-
-        Raises:
-            OSError: It could not be written; it is as it was.
-        """
-        write_whole(
-            self.path / "run.json", (to_json(record, indent=1) + "\n").encode(), durable=True
-        )
 
     def release(self) -> None:
         """Give the directory up."""

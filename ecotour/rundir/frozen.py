@@ -144,3 +144,19 @@ def _match(was: Mapping[str, Any], leaf: Any) -> None:
 def digest(array: np.ndarray) -> str:
     """The SHA-256 of an array's bytes."""
     return hashlib.sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data).hexdigest()
+
+
+def digests(frozen: Frozen) -> dict[str, str]:
+    """By path of each leaf, a SHA-256 of its dtype, shape and bytes, or of its plain value.
+
+    Empty for a state that cannot be saved. Two states with the same digests are the same to the
+    last bit, wherever they were computed.
+    """
+    found = {}
+    for one in frozen.leaves:
+        what = {k: one.get(k) for k in ("kind", "dtype", "shape", "impl", "value")}
+        text = repr(sorted((k, v) for k, v in what.items() if v is not None))
+        if "name" in one:
+            text += digest(frozen.arrays[one["name"]])
+        found[one["path"]] = hashlib.sha256(text.encode()).hexdigest()
+    return found

@@ -1,14 +1,29 @@
-"""The record of a run, ``run.json``, read back."""
+"""The record of a run, ``run.json``: written whole or not at all, and read back.
+
+Its JSON is strict: a number that is not finite is ``null``, and ``nonfinite`` names its place.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ecotour.errors import RecordError
+from ecotour.rundir.files import write_whole
+from ecotour.rundir.strict_json import to_json
 
 SCHEMA = 1
+
+
+def write(path: Path, record: Mapping[str, Any]) -> None:
+    """Write the record of the run in ``path``.
+
+    Raises:
+        OSError: It could not be written; it is as it was.
+    """
+    write_whole(path / "run.json", (to_json(record, indent=1) + "\n").encode(), durable=True)
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """What becomes of the events of a run: shown, written down, drawn. A sink knows no runner.
 
-From outside: `Sink`, and one module for each sink (`recorder`, `pictures`, `checkpoints`, `report`,
-`terminal`); `extension` finds those of other distributions. Stands on the run's directory and the
+From outside: `Sink`, and one module for each sink: `recorder`, `pictures`, `checkpoints`,
+`report`, and `terminal` (with its parts `live`, `plain`, `summary`, `glyphs` and `stream`);
+`extension` finds those of other distributions. Stands on discovery, the run's directory and the
 drawings.
 """
 

@@ -14,8 +14,9 @@ from ecotour.contract import events
 from ecotour.contract.plan import Plan
 from ecotour.errors import RecordError
 from ecotour.rundir.claim import RunDirectory
+from ecotour.rundir.frozen import digests, freeze
 from ecotour.rundir.metric_rows import Rows, order_rows, read_history
-from ecotour.rundir.record import SCHEMA
+from ecotour.rundir.record import SCHEMA, write
 from ecotour.rundir.strict_json import nonfinite, to_json
 from ecotour.running.history import History
 
@@ -79,7 +80,7 @@ class Recorder:
             "error": None,
         }
         try:
-            directory.write_record(self.record)
+            write(directory.path, self.record)
         except OSError as error:
             raise RecordError(self._complaint("run.json", error)) from error
 
@@ -116,10 +117,12 @@ class Recorder:
                 self.write()
             case events.Reported(of, step, _, metrics, elapsed_s, _):
                 self._report(of, step, metrics, elapsed_s)
-            case events.Snapshot(of, step, _, _, ledger):
+            case events.Snapshot(of, step, state, _, ledger):
                 # whoever saves the state comes after this: its rows are on the disk by then
                 record["ledger"] = dict(ledger)
                 record["progress"][of] = step
+                if step == (record.get("totals") or {}).get(of):
+                    record["digests"][of] = {"step": step, "leaves": digests(freeze(state))}
                 self._attempt("metrics.jsonl", self._rows.sync)
                 self.write()
             case events.Recompiled(of, step, reason):
@@ -144,7 +147,7 @@ class Recorder:
         self.record["nonfinite"] = nonfinite(metrics) + nonfinite(
             {check["name"]: check["value"] for check in checks}, "checks"
         )
-        self._attempt("run.json", lambda: self.directory.write_record(self.record))
+        self._attempt("run.json", lambda: write(self.directory.path, self.record))
         self._written = time.monotonic()
 
     def close(self) -> None:
@@ -229,6 +232,7 @@ def _blank(command: list[str]) -> dict[str, Any]:
         "data": None,
         "nonfinite": [],
         "nonfinite_since": {},
+        "digests": {},
         "warnings": [],
         "artifacts": {},
         "environment": {},

@@ -159,7 +159,7 @@ def _metrics(
             quantity = f"{of}.{name}"
             if quantity in told or is_timing(quantity):
                 continue
-            allowed = _tolerance(step)
+            allowed = tolerance(step)
             if name not in row or name not in other:
                 there = (True if name in one else None for one in (row, other))
                 yield _presence(f"metric {quantity}", *there)
@@ -200,7 +200,8 @@ def _presence(what: str, old: Any, new: Any) -> Difference:
     return Difference(what, old, new)
 
 
-def _tolerance(step: int) -> float:
+def tolerance(step: int) -> float:
+    """How far apart, relative, a metric may lie after ``step``."""
     first, middle, later, _ = TOLERANCES.values()
     return first if step <= 10 else middle if step <= 100 else later
 
