@@ -126,15 +126,34 @@ def _judge(
     if not isinstance(verdict.exhibits, Mapping):
         yield not_shown("the judge", verdict.exhibits)
         verdict = replace(verdict, exhibits={})
-    yield events.Judged(verdict, progress.watch.now() - before)
+    checks = [_in_time(check, program, progress.plan) for check in verdict.checks]
+    yield events.Judged(replace(verdict, checks=checks), progress.watch.now() - before)
+
+
+def _in_time(check: Check, program: Program, plan: Plan) -> Check:
+    """``check`` with its horizon in steps, and without a result where the run was shorter.
+
+    A run at full length is judged, whatever the demo says.
+    """
+    wanted = [min(check.horizon or step.steps, step.steps) for step in program.steps.values()]
+    horizon = max(wanted, default=1)
+    if check.passed is None or (plan.steps is not None and plan.steps < horizon):
+        return replace(check, horizon=horizon, passed=None)
+    return replace(check, horizon=horizon, passed=bool(check.passed))
 
 
 def fault_of(verdict: object) -> str:
     """What is wrong with what a judge returned; empty for a proper verdict."""
     if not isinstance(verdict, Verdict):
         return f"returned {kind(verdict)}, not an ecotour.Verdict"
-    strangers = [check for check in verdict.checks if not isinstance(check, Check)]
-    return f"has {kind(strangers[0])} among its checks, not an ecotour.Check" if strangers else ""
+    for check in verdict.checks:
+        if not isinstance(check, Check):
+            return f"has {kind(check)} among its checks, not an ecotour.Check"
+        if check.horizon is not None and (type(check.horizon) is not int or check.horizon < 1):
+            return (
+                f"gives check {check.name!r} the horizon {check.horizon!r}, not a number of steps"
+            )
+    return ""
 
 
 def _first_line(error: BaseException) -> str:
