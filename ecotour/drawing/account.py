@@ -95,6 +95,16 @@ def horizon(record: Mapping[str, Any]) -> int | None:
     return max((check.get("horizon") or 0 for check in early), default=None)
 
 
+def unshown(record: Mapping[str, Any]) -> list[str]:
+    """For each named step whose view failed, after which steps."""
+    lines = []
+    for of, found in (record.get("unshown") or {}).items():
+        some = ", ".join(f"{step:,}" for step in found[:3])
+        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+        lines.append(f"{of}: its view failed after step {some}{more}")
+    return lines
+
+
 def data_lines(record: Mapping[str, Any]) -> list[str]:
     """One phrase for each dataset, as `ecotour.demo.DataInfo` words it."""
     from ecotour.contract.demo import DataInfo

@@ -104,7 +104,7 @@ def make(
         resume=_resume_command(record),
         config=[(_flag(key), _text(value)) for key, value in (record.get("config") or {}).items()],
         environment=[(k, _text(v)) for k, v in (record.get("environment") or {}).items()],
-        warnings=list(dict.fromkeys([*map(str, record.get("warnings") or ()), *damaged])),
+        warnings=list(dict.fromkeys(_warnings(record, damaged))),
         nonfinite=_nonfinite(record),
     )
 
@@ -172,6 +172,11 @@ def _series(stored: Sequence[Stored]) -> list[Series]:
             earlier = [(e.step or 0, picture(e, small=True)) for e in spaced(items, most)[:-1]]
         made.append(Series(of, name, last.step or 0, picture(last), earlier))
     return made
+
+
+def _warnings(record: Mapping[str, Any], damaged: Sequence[str]) -> list[str]:
+    said = list(map(str, record.get("warnings") or ()))
+    return [*said, *(f"Not shown: {line}." for line in account.unshown(record)), *damaged]
 
 
 def _best(record: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:

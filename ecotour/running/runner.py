@@ -21,7 +21,7 @@ from ecotour.contract.plan import Plan
 from ecotour.errors import ContractError, EcotourError, PluginError
 from ecotour.running import ledger
 from ecotour.running.feed import Feed
-from ecotour.running.named_step import carry_out, kind, not_shown
+from ecotour.running.named_step import carry_out, first_line, kind, not_shown
 from ecotour.running.progress import Progress, Resume
 
 __all__ = ["Resume", "fault_of", "run"]
@@ -69,7 +69,7 @@ def run(
         raise
     except BaseException as error:  # noqa: BLE001 - whatever a demo raises
         status = "failed"
-        failure = PluginError(f"{plan.demo} failed: {type(error).__name__}: {_first_line(error)}")
+        failure = PluginError(f"{plan.demo} failed: {type(error).__name__}: {first_line(error)}")
         failure.__cause__ = error
     yield events.Ended(status, progress.ledger(), None if failure is None else str(failure))
     if failure is not None:
@@ -154,7 +154,3 @@ def fault_of(verdict: object) -> str:
                 f"gives check {check.name!r} the horizon {check.horizon!r}, not a number of steps"
             )
     return ""
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or ["no message"])[0]

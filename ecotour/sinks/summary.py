@@ -146,6 +146,8 @@ def _facts(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield one_line(str(of)), text
     if record.get("nonfinite"):
         yield "not finite", one_line(", ".join(map(str, record["nonfinite"])))
+    for line in account.unshown(record):
+        yield "not shown", one_line(line)
 
 
 def _files(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
