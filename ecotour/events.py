@@ -14,6 +14,7 @@ from ecotour.contract.events import (
     Status,
     StepBegun,
     StepEnded,
+    Unshown,
     Viewed,
     Warned,
 )
@@ -32,6 +33,7 @@ __all__ = [
     "Status",
     "StepBegun",
     "StepEnded",
+    "Unshown",
     "Viewed",
     "Warned",
 ]

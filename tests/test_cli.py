@@ -87,7 +87,8 @@ def test_a_run_prints_one_document_of_the_promised_form(file_demo: str) -> None:
     assert (record["schema"], record["demo"], record["status"]) == (1, "counting", "finished")
     assert (record["steps"], record["seed"]) == (3, 7)
     assert record["config"] == {"goal": 3, "mishap": ""}
-    assert record["checks"] == [{"name": "count", "value": 3, "want": ">= 3", "passed": True}]
+    (check,) = record["checks"]
+    assert check == {"name": "count", "value": 3, "want": ">= 3", "passed": True, "horizon": 3}
     assert record["metrics"] == {"up": {"count": 2}}
     assert record["ledger"]["steps"]["up"]["compiles"] == 1
     for artifact in record["artifacts"].values():

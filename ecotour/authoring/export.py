@@ -34,7 +34,8 @@ for event in run(demo.build(plan.config), plan):
         print(event.of, event.step, event.metrics)
     elif isinstance(event, Judged):
         for check in event.verdict.checks:
-            print("passed" if check.passed else "NOT PASSED", check.name, check.value, check.want)
+            passed = {{True: "passed", False: "NOT PASSED", None: "too early"}}[check.passed]
+            print(passed, check.name, check.value, check.want)
         last = event.verdict.exhibits
     elif isinstance(event, Viewed) and event.step:
         views = event.exhibits
@@ -131,7 +132,7 @@ def _outcome(record: Record) -> list[str]:
         rows = [
             (
                 one["name"], wording.number(one["value"]), wording.wanted(one),
-                wording.number(one["passed"]),
+                wording.result(one["passed"]),
             )
             for one in document["checks"]
         ]  # fmt: skip

@@ -172,6 +172,9 @@ def _run(subject: Subject, program: Program, resume: runner.Resume | None = None
                     found.states.setdefault(of, {})[step] = checkpoint.freeze(state)
                 case events.Viewed(of, _, shown):
                     pending[of] = shown
+                case events.Unshown(of, _, reason):  # which a run would survive
+                    fault = count.failure
+                    raise fault if isinstance(fault, Fault) else Fault("view-fails", reason, of)
     except EcotourError as error:
         cause = error.__cause__
         if isinstance(cause, Fault):
@@ -200,6 +203,7 @@ class _Compiles:
 
     def __init__(self) -> None:
         self.number = 0
+        self.failure: BaseException | None = None
         jax.monitoring.register_event_duration_secs_listener(self._hear)
 
     def _hear(self, event: str, duration_secs: float, **_: Any) -> None:
@@ -208,7 +212,11 @@ class _Compiles:
     def counted(self, found: Run, of: str, view: Any) -> Any:
         def seen(state: State, key: jax.Array) -> Any:
             before = self.number
-            shown = view(state, key)
+            try:
+                shown = view(state, key)
+            except BaseException as error:
+                self.failure = error
+                raise
             found.view_compiles.setdefault(of, []).append(self.number - before)
             return shown
 

@@ -177,36 +177,51 @@ class Check:
 
     Make one with `at_least`, `at_most`, `equals` or `between`, so that ``passed`` follows from the
     value. A value that is not a number passes nothing.
+
+    Attributes:
+        name: What was measured.
+        value: What came of it.
+        want: What was wanted, in words.
+        passed: Whether it is so. The runner puts ``None`` where a run was shorter than ``horizon``:
+            it is too early to judge.
+        horizon: Steps after which the check can be judged; by default as many as the program's
+            named steps have without ``--steps``. 1 is for what is true after any number of steps.
+            More than the program's own number count as that number.
     """
 
     name: str
     value: float
     want: str
-    passed: bool
+    passed: bool | None
+    horizon: int | None = None
 
     @classmethod
-    def at_least(cls, name: str, value: float, bound: float) -> Check:
+    def at_least(
+        cls, name: str, value: float, bound: float, *, horizon: int | None = None
+    ) -> Check:
         """``value >= bound``."""
         value = _number(value)
-        return cls(name, value, f">= {bound:g}", value >= bound)
+        return cls(name, value, f">= {bound:g}", value >= bound, horizon)
 
     @classmethod
-    def at_most(cls, name: str, value: float, bound: float) -> Check:
+    def at_most(cls, name: str, value: float, bound: float, *, horizon: int | None = None) -> Check:
         """``value <= bound``."""
         value = _number(value)
-        return cls(name, value, f"<= {bound:g}", value <= bound)
+        return cls(name, value, f"<= {bound:g}", value <= bound, horizon)
 
     @classmethod
-    def equals(cls, name: str, value: float, wanted: float) -> Check:
+    def equals(cls, name: str, value: float, wanted: float, *, horizon: int | None = None) -> Check:
         """``value == wanted``, exactly: for counts and for truth values."""
         value = _number(value)
-        return cls(name, value, f"== {wanted:g}", value == wanted)
+        return cls(name, value, f"== {wanted:g}", value == wanted, horizon)
 
     @classmethod
-    def between(cls, name: str, value: float, low: float, high: float) -> Check:
+    def between(
+        cls, name: str, value: float, low: float, high: float, *, horizon: int | None = None
+    ) -> Check:
         """``low <= value <= high``."""
         value = _number(value)
-        return cls(name, value, f"{low:g} to {high:g}", low <= value <= high)
+        return cls(name, value, f"{low:g} to {high:g}", low <= value <= high, horizon)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """What the runner yields. Sinks are ``Callable[[Event], None]`` over these.
 
 The order of a run: `Started`, `DataReady`, then for each named step `StepBegun`, `Compiled`,
-any number of `Reported`, `Viewed`, `Snapshot`, `Recompiled` and `Warned`, and `StepEnded`; at
-last `Judged` and `Ended`. A run that breaks off yields `Ended` all the same.
+any number of `Reported`, `Viewed`, `Unshown`, `Snapshot`, `Recompiled` and `Warned`, and
+`StepEnded`; at last `Judged` and `Ended`. A run that breaks off yields `Ended` all the same.
 """
 
 from __future__ import annotations
@@ -95,6 +95,15 @@ class Viewed:
 
 
 @dataclass(frozen=True)
+class Unshown:
+    """The view failed after ``step``, so that nothing is shown of it; ``reason`` is one line."""
+
+    of: str
+    step: int
+    reason: str
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """A good moment to save. Whoever keeps ``state`` copies it before the next step donates it.
 
@@ -150,6 +159,7 @@ Event: TypeAlias = (
     | Recompiled
     | Reported
     | Viewed
+    | Unshown
     | Snapshot
     | StepEnded
     | Warned

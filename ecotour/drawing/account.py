@@ -64,14 +64,45 @@ def parts(ledger: Mapping[str, Any]) -> list[Part]:
     return [Part(name, value, _SENTENCES[name]) for name, value in known.items()]
 
 
-def passed(checks: Any) -> str:
-    """The verdict in a phrase: ``all 7 checks passed``, ``2 of 7 checks not passed``."""
+def verdict(record: Mapping[str, Any]) -> str:
+    """The verdict in a phrase: ``all 7 checks passed``, ``2 of 7 checks not passed``,
+    ``too early to judge: 200 of 5,000 steps``.
+    """
+    checks = record.get("checks")
     if not checks:
         return "no verdict"
-    failed = sum(not check.get("passed") for check in checks)
-    if failed:
-        return f"{failed} of {len(checks)} checks not passed"
-    return "the check passed" if len(checks) == 1 else f"all {len(checks)} checks passed"
+    results = [check.get("passed") for check in checks]
+    failed, early = results.count(False), results.count(None)
+    wait = f"too early to judge: {steps(record):,} of {horizon(record):,} steps" if early else ""
+    if early == len(checks):
+        return wait
+    said = f"{failed} of {len(checks)} checks not passed"
+    if not failed:
+        said = f"{len(checks) - early} of {len(checks)} checks passed"
+        if not early:
+            said = "the check passed" if len(checks) == 1 else f"all {len(checks)} checks passed"
+    return f"{said}, {early} {wait}" if early else said
+
+
+def steps(record: Mapping[str, Any]) -> int:
+    """The steps that a run was asked for, of its longest named step."""
+    return max((record.get("totals") or {}).values(), default=record.get("steps") or 0)
+
+
+def horizon(record: Mapping[str, Any]) -> int | None:
+    """The steps that a run needs for those checks that it was too early for, if there are any."""
+    early = [check for check in record.get("checks") or () if check.get("passed") is None]
+    return max((check.get("horizon") or 0 for check in early), default=None)
+
+
+def unshown(record: Mapping[str, Any]) -> list[str]:
+    """For each named step whose view failed, after which steps."""
+    lines = []
+    for of, found in (record.get("unshown") or {}).items():
+        some = ", ".join(f"{step:,}" for step in found[:3])
+        more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+        lines.append(f"{of}: its view failed after step {some}{more}")
+    return lines
 
 
 def data_lines(record: Mapping[str, Any]) -> list[str]:

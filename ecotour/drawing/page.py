@@ -75,16 +75,14 @@ def make(
     """Gather the page of a run; a record that broke off early may lack almost everything."""
     checks = [check for check in record.get("checks") or () if isinstance(check, Mapping)]
     status = str(record.get("status") or "unknown")
-    verdict = account.passed(checks)
-    bad = status == "failed" or any(not check.get("passed") for check in checks)
-    good = status == "finished" and checks and not bad
-    run_dir = str(record.get("run_dir") or "RUN")
+    bad = status == "failed" or any(check.get("passed") is False for check in checks)
+    good = status == "finished" and checks and not bad and not account.horizon(record)
     return Page(
         record=record,
         title=str(record.get("demo") or "unnamed run"),
         state=status,
         state_class="bad" if bad else "good" if good else "open",
-        verdict=verdict,
+        verdict=account.verdict(record),
         data=account.data_lines(record),
         facts=_facts(record),
         checks=[
@@ -92,7 +90,7 @@ def make(
                 "name": check.get("name"),
                 "want": wording.wanted(check),
                 "shown": wording.number(check.get("value")),
-                "passed": bool(check.get("passed")),
+                "passed": check.get("passed"),
             }
             for check in checks
         ],
@@ -103,10 +101,10 @@ def make(
         ledger=_ledger(record),
         costs=_costs(record),
         command=repeat_command(record),
-        resume=shlex.join(["ecotour", "resume", run_dir]) if status != "finished" else "",
+        resume=_resume_command(record),
         config=[(_flag(key), _text(value)) for key, value in (record.get("config") or {}).items()],
         environment=[(k, _text(v)) for k, v in (record.get("environment") or {}).items()],
-        warnings=list(dict.fromkeys([*map(str, record.get("warnings") or ()), *damaged])),
+        warnings=list(dict.fromkeys(_warnings(record, damaged))),
         nonfinite=_nonfinite(record),
     )
 
@@ -133,6 +131,14 @@ def repeat_command(record: Mapping[str, Any]) -> str:
         elif value is not None:
             words += [_flag(key), str(value)]
     return shlex.join(words)
+
+
+def _resume_command(record: Mapping[str, Any]) -> str:
+    words = ["ecotour", "resume", str(record.get("run_dir") or "RUN")]
+    if record.get("status") != "finished":
+        return shlex.join(words)
+    horizon = account.horizon(record)
+    return shlex.join([*words, "--steps", str(horizon)]) if horizon else ""
 
 
 def _chosen(panels: Sequence[Panels]) -> list[Panels]:
@@ -166,6 +172,11 @@ def _series(stored: Sequence[Stored]) -> list[Series]:
             earlier = [(e.step or 0, picture(e, small=True)) for e in spaced(items, most)[:-1]]
         made.append(Series(of, name, last.step or 0, picture(last), earlier))
     return made
+
+
+def _warnings(record: Mapping[str, Any], damaged: Sequence[str]) -> list[str]:
+    said = list(map(str, record.get("warnings") or ()))
+    return [*said, *(f"Not shown: {line}." for line in account.unshown(record)), *damaged]
 
 
 def _best(record: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:

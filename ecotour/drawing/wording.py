@@ -43,6 +43,11 @@ def wanted(check: Mapping[str, Any]) -> str:
     return want
 
 
+def result(passed: bool | None) -> str:
+    """Whether a check passed, which it may be too early to say."""
+    return "too early" if passed is None else "yes" if passed else "no"
+
+
 def duration(seconds: float | None) -> str:
     """A span of time with a fitting unit: ``850 µs``, ``12 ms``, ``3.4 s``, ``4 min 05 s``."""
     if seconds is None or not math.isfinite(seconds):

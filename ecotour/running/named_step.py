@@ -132,6 +132,11 @@ def kind(value: object) -> str:
     return "nothing" if value is None else f"a value of type {type(value).__name__}"
 
 
+def first_line(error: BaseException) -> str:
+    """What an exception says, in one line."""
+    return (str(error).strip().splitlines() or ["no message"])[0]
+
+
 def _begin(
     name: str, step: Step, feed: Feed | None, keys: Mapping[str, jax.Array], run: Progress
 ) -> tuple[int, State, str]:
@@ -175,12 +180,25 @@ def _view(
     name: str, step: Step, state: State, done: int, keys: Mapping[str, jax.Array], run: Progress
 ) -> Iterator[events.Event]:
     assert step.view is not None
-    with run.watch.booking("view_s"):
-        shown = step.view(state, keys["view"])
+    try:
+        with run.watch.booking("view_s"):
+            shown = step.view(state, keys["view"])
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - no view may cost a training run
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        yield events.Unshown(name, done, reason)
+        if (name, reason) not in run.unshown:
+            run.unshown.add((name, reason))
+            yield events.Warned(
+                f"{run.plan.demo}: the view of {name!r} failed after step {done:,}: {reason}: "
+                "nothing is shown of it; `ecotour check` says where"
+            )
+        return
     if isinstance(shown, Mapping):
         yield events.Viewed(name, done, shown)
-    elif name not in run.unshown:
-        run.unshown.add(name)
+    elif (name, "") not in run.unshown:
+        run.unshown.add((name, ""))
         yield not_shown(f"the view of {name!r}", shown)
 
 

@@ -48,7 +48,8 @@ class Progress:
         finished: The last state of each named step that is done.
         history: What each named step reported.
         nonfinite: Named steps and metrics that were not finite, of which was warned.
-        unshown: Named steps whose view returned no exhibits, of which was warned.
+        unshown: Named steps whose view failed, and why (empty: it returned no exhibits), of
+            which was warned.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Progress:
         self.nonfinite = {
             (of, name) for of, one in self.history.items() for name, _ in one.nonfinite_since()
         }
-        self.unshown: set[str] = set()
+        self.unshown: set[tuple[str, str]] = set()
 
     def ledger(self) -> dict[str, Any]:
         """The account of the whole run, in the record's form."""

@@ -21,7 +21,7 @@ from ecotour.contract.plan import Plan
 from ecotour.errors import ContractError, EcotourError, PluginError
 from ecotour.running import ledger
 from ecotour.running.feed import Feed
-from ecotour.running.named_step import carry_out, kind, not_shown
+from ecotour.running.named_step import carry_out, first_line, kind, not_shown
 from ecotour.running.progress import Progress, Resume
 
 __all__ = ["Resume", "fault_of", "run"]
@@ -69,7 +69,7 @@ def run(
         raise
     except BaseException as error:  # noqa: BLE001 - whatever a demo raises
         status = "failed"
-        failure = PluginError(f"{plan.demo} failed: {type(error).__name__}: {_first_line(error)}")
+        failure = PluginError(f"{plan.demo} failed: {type(error).__name__}: {first_line(error)}")
         failure.__cause__ = error
     yield events.Ended(status, progress.ledger(), None if failure is None else str(failure))
     if failure is not None:
@@ -126,16 +126,31 @@ def _judge(
     if not isinstance(verdict.exhibits, Mapping):
         yield not_shown("the judge", verdict.exhibits)
         verdict = replace(verdict, exhibits={})
-    yield events.Judged(verdict, progress.watch.now() - before)
+    checks = [_in_time(check, program, progress.plan) for check in verdict.checks]
+    yield events.Judged(replace(verdict, checks=checks), progress.watch.now() - before)
+
+
+def _in_time(check: Check, program: Program, plan: Plan) -> Check:
+    """``check`` with its horizon in steps, and without a result where the run was shorter.
+
+    A run at full length is judged, whatever the demo says.
+    """
+    wanted = [min(check.horizon or step.steps, step.steps) for step in program.steps.values()]
+    horizon = max(wanted, default=1)
+    if check.passed is None or (plan.steps is not None and plan.steps < horizon):
+        return replace(check, horizon=horizon, passed=None)
+    return replace(check, horizon=horizon, passed=bool(check.passed))
 
 
 def fault_of(verdict: object) -> str:
     """What is wrong with what a judge returned; empty for a proper verdict."""
     if not isinstance(verdict, Verdict):
         return f"returned {kind(verdict)}, not an ecotour.Verdict"
-    strangers = [check for check in verdict.checks if not isinstance(check, Check)]
-    return f"has {kind(strangers[0])} among its checks, not an ecotour.Check" if strangers else ""
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or ["no message"])[0]
+    for check in verdict.checks:
+        if not isinstance(check, Check):
+            return f"has {kind(check)} among its checks, not an ecotour.Check"
+        if check.horizon is not None and (type(check.horizon) is not int or check.horizon < 1):
+            return (
+                f"gives check {check.name!r} the horizon {check.horizon!r}, not a number of steps"
+            )
+    return ""

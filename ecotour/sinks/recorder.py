@@ -111,6 +111,9 @@ class Recorder:
                 record["data"] = described.get("train") or next(iter(described.values()), None)
             case events.StepBegun(of, done, _, _, _, _):
                 record["progress"][of] = done
+                failed = [step for step in record["unshown"].pop(of, ()) if step <= done]
+                if done and failed:  # those of later steps come again
+                    record["unshown"][of] = failed
                 self._look_back(of, done)
             case events.Compiled(of, costs) | events.StepEnded(of, _, costs):
                 record["ledger"].setdefault("steps", {})[of] = dict(costs)
@@ -125,6 +128,8 @@ class Recorder:
                     record["digests"][of] = {"step": step, "leaves": digests(freeze(state))}
                 self._attempt("metrics.jsonl", self._rows.sync)
                 self.write()
+            case events.Unshown(of, step, _):
+                record["unshown"].setdefault(of, []).append(step)
             case events.Recompiled(of, step, reason):
                 record["warnings"].append(f"{of}: compiled again at step {step}: {reason}")
             case events.Warned(message):
@@ -234,6 +239,7 @@ def _blank(command: list[str]) -> dict[str, Any]:
         "nonfinite_since": {},
         "digests": {},
         "warnings": [],
+        "unshown": {},
         "artifacts": {},
         "environment": {},
     }

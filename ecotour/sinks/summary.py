@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 BAR = 24
+_RESULTS = {
+    True: ("yes", "✓", "green"),
+    False: ("NO", "✗", "bold red"),
+    None: (wording.result(None), "", "yellow"),
+}
+"""Word, sign and style of what a check may come to."""
 
 
 def summary(record: Mapping[str, Any]) -> Summary:
@@ -63,8 +69,8 @@ class Summary:
         line = Text(one_line(str(record.get("demo") or "run")), "bold")
         line.append(f" {status}", f"bold {colour}")
         if checks:
-            good = all(check.get("passed") for check in checks)
-            line.append(": ").append(account.passed(checks), "" if good else "bold red")
+            bad = any(check.get("passed") is False for check in checks)
+            line.append(": ").append(account.verdict(record), "bold red" if bad else "")
         return line
 
 
@@ -77,13 +83,14 @@ def _checks(checks: Any, ascii_only: bool) -> Table:
     from rich.text import Text
 
     for check in checks:
-        passed = bool(check.get("passed"))
-        word = ("yes" if passed else "NO") if ascii_only else ("✓ yes" if passed else "✗ no")
+        passed = check.get("passed")
+        word, sign, style = _RESULTS[passed]
+        word = word if ascii_only else f"{sign} {word.lower()}".strip()
         table.add_row(
             Text(one_line(str(check.get("name")))),
             Text(wording.number(check.get("value"))),
             Text(wording.wanted(check)),
-            Text(word, "green" if passed else "bold red"),
+            Text(word, style),
         )
     return table
 
@@ -139,6 +146,8 @@ def _facts(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield one_line(str(of)), text
     if record.get("nonfinite"):
         yield "not finite", one_line(", ".join(map(str, record["nonfinite"])))
+    for line in account.unshown(record):
+        yield "not shown", one_line(line)
 
 
 def _files(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -153,6 +162,9 @@ def _files(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     # one that failed before its first step would fail there again
     if status == "interrupted" or (status == "failed" and record.get("progress")):
         yield "go on", one_line(shlex.join(["ecotour", "resume", str(run_dir)]))
+    if status == "finished" and (horizon := account.horizon(record)):
+        words = ["ecotour", "resume", str(run_dir), "--steps", str(horizon)]
+        yield "go on", one_line(shlex.join(words))
 
 
 def _table(ascii_only: bool) -> Table:

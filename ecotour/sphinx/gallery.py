@@ -70,7 +70,7 @@ class GalleryDirective(SphinxDirective):
             classes = ["ecotour-cover", *(["ecotour-pixels"] if cover.pixelated else [])]
             picture = Pictures(self, record).picture(cover)
             inside.append(nodes.container("", picture, classes=classes))
-        verdict = account.passed(record.document.get("checks"))
+        verdict = account.verdict(record.document)
         inside += [
             title,
             nodes.paragraph("", str(record.document.get("about") or "")),

@@ -10,6 +10,9 @@ from docutils import nodes
 
 from ecotour.drawing import account, wording
 
+_CLASSES = {True: "good", False: "bad", None: "quiet"}
+"""Of what a check may come to."""
+
 
 def table(
     columns: Sequence[str], rows: Sequence[Sequence[Any]], numeric: Sequence[bool] = ()
@@ -47,11 +50,13 @@ def verdict(document: Mapping[str, Any]) -> Iterator[nodes.Node]:
             (
                 one["name"], wording.number(one["value"]),
                 nodes.inline("", wording.wanted(one), classes=["ecotour-label"]),
-                _mark("yes" if one["passed"] else "no", "good" if one["passed"] else "bad"),
+                _mark(wording.result(one["passed"]), _CLASSES[one["passed"]]),
             )
             for one in checks
         ]  # fmt: skip
         yield table(("check", "measured", "wanted", "passed"), rows, (False, True))
+        if account.horizon(document):
+            yield nodes.paragraph("", f"The recorded run: {account.verdict(document)}.")
     data = account.data_lines(document)
     yield nodes.paragraph("", f"Data: {'; '.join(data) if data else 'this demo needs none'}.")
 

@@ -188,8 +188,8 @@ def _checks(
         if is_timing(name):
             continue
         if before["passed"] != after["passed"]:
-            words = ("passed" if one["passed"] else "not passed" for one in (before, after))
-            yield Difference(what, *words)
+            words = {True: "passed", False: "not passed", None: "too early to judge"}
+            yield Difference(what, words[before["passed"]], words[after["passed"]])
         if not _close(before["value"], after["value"], allowed):
             old_value, new_value = (_text(one["value"]) for one in (before, after))
             yield Difference(f"{what}, value", old_value, new_value, f"{allowed:.0%} allowed")

@@ -38,7 +38,7 @@ as there is room for.
 _KEPT_AS_IT_IS = (
     "demo", "distribution", "seed", "config", "steps_asked", "totals", "log_every", "data",
     "datasets", "digests", "notes", "ledger", "metrics", "guides", "checks", "nonfinite",
-    "warnings",
+    "warnings", "unshown",
 )  # fmt: skip
 _PATH = re.compile(
     r"""(?<![\w.:/<])/(?:[\w.@+~-]+/)+([\w.@+~-]+)|[A-Z]:\\(?:[^\\\s"']+\\)+([^\\\s"']+)"""

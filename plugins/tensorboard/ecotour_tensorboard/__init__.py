@@ -18,7 +18,7 @@ from tensorboardX import SummaryWriter
 import ecotour
 from ecotour import drawing, events, exhibits
 from ecotour.contract.plan import Plan
-from ecotour.drawing import account
+from ecotour.drawing import account, wording
 
 
 class TensorBoard:
@@ -53,7 +53,7 @@ class TensorBoard:
                 for name, exhibit in verdict.exhibits.items():
                     self._picture(f"verdict/{name}", exhibit, self._step)
                 rows = [
-                    f"| {c.name} | {c.value:g} | {c.want} | {'yes' if c.passed else 'no'} |"
+                    f"| {c.name} | {c.value:g} | {c.want} | {wording.result(c.passed)} |"
                     for c in verdict.checks
                 ]
                 head = ["| check | value | wanted | passed |", "| --- | --- | --- | --- |"]
