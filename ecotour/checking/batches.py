@@ -1,23 +1,16 @@
-"""The keys and the first batch of a run, as the runner derives them."""
+"""The first batch of a run, as the runner cuts it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from ecotour import datasets
 from ecotour.checking.table import Fault
 from ecotour.contract.demo import Program
 from ecotour.errors import DataError, EcotourError
 from ecotour.running.feed import Feed
-
-
-def keys_of(seed: int) -> dict[str, jax.Array]:
-    """The keys of a run, as the runner derives them."""
-    names = ("init", "step", "feed", "view", "judge")
-    return dict(zip(names, jax.random.split(jax.random.key(seed), 5), strict=True))
 
 
 def batch_of(program: Program, key: jax.Array) -> Any:
@@ -31,4 +24,4 @@ def batch_of(program: Program, key: jax.Array) -> Any:
         raise Fault("needs", str(error)) from error
     except EcotourError as error:
         raise Fault("run-fails", str(error)) from error
-    return feed.batch(feed.arrays, feed.order(0), jnp.int32(1))
+    return feed.batch_at(1)

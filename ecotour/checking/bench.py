@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ecotour.checking.batches import batch_of, keys_of
+from ecotour.checking.batches import batch_of
 from ecotour.checking.subject import Subject
 from ecotour.checking.table import Fault, Unproved
 from ecotour.contract import events
@@ -24,6 +24,7 @@ from ecotour.contract.plan import Plan
 from ecotour.errors import ContractError, EcotourError
 from ecotour.rundir import checkpoint, exhibit_json
 from ecotour.running import runner, stages
+from ecotour.running.keys import keys_of
 
 RELATIVE, ABSOLUTE = 1e-3, 1e-5
 """How far two metrics may lie apart that differ by rounding alone."""

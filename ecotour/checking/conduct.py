@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from ecotour.checking import bench
-from ecotour.checking.batches import keys_of
 from ecotour.checking.purity import STATE
 from ecotour.checking.subject import STEPS, Subject
 from ecotour.checking.surroundings import enough_devices, two_devices
 from ecotour.checking.table import Fault, Unproved, finding, stage
 from ecotour.rundir import checkpoint
 from ecotour.running import runner, stages
+from ecotour.running.keys import keys_of
 
 HALF = STEPS // 2
 UNSTEADY = (*STATE, "host-round-trip")

@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 
 from ecotour.checking import bench
-from ecotour.checking.batches import keys_of
 from ecotour.checking.subject import Subject
 from ecotour.checking.table import Fault, Unproved, finding, stage
 from ecotour.checking.time_limit import at_most
 from ecotour.errors import ContractError
 from ecotour.running import stages
+from ecotour.running.keys import keys_of
 
 STATE = ("state-structure", "state-shape", "state-dtype", "state-weak-type")
 WITHOUT_JIT_S = 15.0

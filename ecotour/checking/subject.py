@@ -264,7 +264,8 @@ def shapes_of(program: Program) -> dict[str, tuple[Any, Any]]:
     """For each compiled step, the trees of shapes before and after a step. Runs nothing."""
     import jax
 
-    from ecotour.checking.batches import batch_of, keys_of
+    from ecotour.checking.batches import batch_of
+    from ecotour.running.keys import keys_of
 
     keys = keys_of(0)
     batch = batch_of(program, keys["feed"])

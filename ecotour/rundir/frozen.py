@@ -72,7 +72,7 @@ def freeze(state: State) -> Frozen:
                 leaf = jax.random.key_data(keys)
             else:
                 about["kind"] = "array"
-            array = np.array(leaf)  # a copy: the next step is given the original
+            array = np.array(jax.device_get(leaf))  # a copy: the next step is given the original
             if array.dtype.kind not in "biufcV" or array.dtype.type is np.void:
                 return Frozen(obstacle=f"its leaf {where} is an array of {array.dtype}")
             about |= {"dtype": str(array.dtype), "shape": list(array.shape)}
@@ -126,10 +126,10 @@ def _leaf(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
     if about["host"]:
         return array.copy()
     if kind.startswith("key"):
-        return jax.random.wrap_key_data(jnp.array(array), impl=about["impl"])
+        return jax.random.wrap_key_data(jnp.copy(jax.device_put(array)), impl=about["impl"])
     if about["weak"] and array.ndim == 0:
-        return jnp.asarray(array.item())
-    return jnp.array(array)  # a copy: a buffer of NumPy's could not be donated
+        return jax.device_put(array.item())
+    return jnp.copy(jax.device_put(array))  # a buffer of NumPy's could not be donated
 
 
 def _match(was: Mapping[str, Any], leaf: Any) -> None:

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from ecotour.contract.demo import State, Step
 from ecotour.errors import ContractError
 from ecotour.running import stages
 from ecotour.running.feed import Feed
+from ecotour.running.keys import on_device
 
 MAX_RECOMPILES = 3
 IN_FLIGHT = 8
@@ -31,9 +32,11 @@ class CompiledDriver:
     ) -> None:
         """Stand after step number ``done`` with ``state``."""
         self.name, self.step, self.feed, self.key, self.done = name, step, feed, key, done
-        self.carry = (jnp.int32(done + 1), state)
+        self.carry = (on_device(done + 1), state)
         self.arrays = feed.arrays if feed else {}
-        self.order = feed.order(feed.epoch(done + 1)) if feed else jnp.zeros(0, jnp.int32)
+        self.order = (
+            feed.order(feed.epoch(done + 1)) if feed else jax.device_put(np.zeros(0, np.int32))
+        )
         self.metrics: Any = {}
         self.stale: list[str] = []
         self.spread = False
@@ -129,12 +132,9 @@ class EagerDriver:
     def advance(self, goal: int, stop: Callable[[], bool]) -> int:
         """Go on to step number ``goal``, unless asked to stop; return the number reached."""
         while self.done < goal:
-            number = jnp.int32(self.done + 1)
-            batch = None
-            if self.feed:
-                order = self.feed.order(self.feed.epoch(self.done + 1))
-                batch = self.feed.batch(self.feed.arrays, order, number)
-            key = jax.random.fold_in(self.key, number)
+            number = self.done + 1
+            batch = self.feed and self.feed.batch_at(number)
+            key = jax.random.fold_in(self.key, on_device(number))
             self.state, self.metrics = self.step.step(self.state, batch, key)
             self.done += 1
             if self.done == 1:
@@ -145,7 +145,7 @@ class EagerDriver:
 
     def fetch(self) -> dict[str, float]:
         """Take the metrics of the last step."""
-        return {name: float(value) for name, value in self.metrics.items()}
+        return {name: float(value) for name, value in jax.device_get(self.metrics).items()}
 
     def settle(self, costs: dict[str, Any]) -> str:
         """Nothing to compile again."""

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from ecotour.errors import UsageError
+from ecotour.running.keys import on_device
 
 if TYPE_CHECKING:
     from ecotour.contract.demo import Batch, Dataset
@@ -51,7 +52,7 @@ class Feed:
                 f"a batch of {batch_size} examples cannot be cut from {dataset.info}: "
                 f"choose a batch size from 1 to {examples}"
             )
-        arrays = {name: jnp.asarray(array) for name, array in dataset.arrays.items()}
+        arrays = {name: jax.device_put(array) for name, array in dataset.arrays.items()}
         return cls(arrays, examples, batch_size, key)
 
     @property
@@ -65,7 +66,7 @@ class Feed:
 
     def order(self, epoch: int) -> jax.Array:
         """The permutation of an epoch: ``int32 [N]``."""
-        return _permutation(self.key, epoch, examples=self.examples)
+        return _permutation(self.key, on_device(epoch), examples=self.examples)
 
     def batch(self, arrays: Mapping[str, jax.Array], order: jax.Array, step: jax.Array) -> Batch:
         """The batch of ``step``, traced into the compiled step: one gather for each array.
@@ -73,12 +74,30 @@ class Feed:
         ``arrays`` and ``order`` are arguments, not constants, so that the data is no part of the
         compiled program.
         """
-        start = (step - 1) % self.steps_per_epoch * self.batch_size
-        chosen = jax.lax.dynamic_slice_in_dim(order, start, self.batch_size)
-        return {name: array.at[chosen].get(mode="clip") for name, array in arrays.items()}
+        return _cut(arrays, order, step, self.steps_per_epoch, self.batch_size)
+
+    def batch_at(self, step: int) -> Batch:
+        """The batch of ``step`` by itself, for what is not compiled."""
+        order, number = self.order(self.epoch(step)), on_device(step)
+        return _cut_at_once(self.arrays, order, number, self.steps_per_epoch, self.batch_size)
 
 
 @partial(jax.jit, static_argnames="examples")
-def _permutation(key: jax.Array, epoch: int, *, examples: int) -> jax.Array:
+def _permutation(key: jax.Array, epoch: jax.Array, *, examples: int) -> jax.Array:
     positions = jnp.arange(examples, dtype=jnp.int32)
     return jax.random.permutation(jax.random.fold_in(key, epoch), positions)
+
+
+def _cut(
+    arrays: Mapping[str, jax.Array],
+    order: jax.Array,
+    step: jax.Array,
+    steps_per_epoch: int,
+    batch_size: int,
+) -> Batch:
+    start = (step - 1) % steps_per_epoch * batch_size
+    chosen = jax.lax.dynamic_slice_in_dim(order, start, batch_size)
+    return {name: array.at[chosen].get(mode="clip") for name, array in arrays.items()}
+
+
+_cut_at_once = jax.jit(_cut, static_argnums=(3, 4))

@@ -141,10 +141,12 @@ def _begin(
     name: str, step: Step, feed: Feed | None, keys: Mapping[str, jax.Array], run: Progress
 ) -> tuple[int, State, str]:
     """After which step to start, with which state, and what there is to say about it."""
-    batch = feed and feed.batch(feed.arrays, feed.order(0), jnp.int32(1))
+    batch = feed and feed.batch_at(1)
+    # all named steps begin with the same key, and JAX's checker is to take it for a new one
+    init_key = jax.random.clone(keys["init"])
     done = run.resume.done.get(name, 0)
     if not step.compiled:
-        state = step.init(keys["init"], batch)
+        state = step.init(init_key, batch)
         try:
             return done, run.resume.restore(name, state) if done else state, ""
         except CheckpointError as error:
@@ -155,10 +157,10 @@ def _begin(
         return stages.check_state(step.init(key, batch), name)
 
     if done:  # the shapes are all that is needed of the state before step 1
-        shapes = jax.eval_shape(init, keys["init"], batch)
+        shapes = jax.eval_shape(init, init_key, batch)
         return done, run.resume.restore(name, shapes), ""
     # copied, since a buffer that stands in the state twice could not be donated
-    return 0, jax.tree.map(jnp.copy, stages.run_once(init, keys["init"], batch)), ""
+    return 0, jax.tree.map(jnp.copy, stages.run_once(init, init_key, batch)), ""
 
 
 def _report(reported: events.Reported, run: Progress) -> Iterator[events.Event]:
@@ -181,8 +183,9 @@ def _view(
 ) -> Iterator[events.Event]:
     assert step.view is not None
     try:
-        with run.watch.booking("view_s"):
-            shown = step.view(state, keys["view"])
+        # to look at numbers is to take them from the device: the guard is for the steps
+        with run.watch.booking("view_s"), jax.transfer_guard("allow"):
+            shown = step.view(state, jax.random.clone(keys["view"]))
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001 - no view may cost a training run

@@ -21,6 +21,7 @@ from ecotour.contract.plan import Plan
 from ecotour.errors import ContractError, EcotourError, PluginError
 from ecotour.running import ledger
 from ecotour.running.feed import Feed
+from ecotour.running.keys import keys_of
 from ecotour.running.named_step import carry_out, first_line, kind, not_shown
 from ecotour.running.progress import Progress, Resume
 
@@ -88,14 +89,7 @@ def _whole(program: Program, progress: Progress) -> Iterator[events.Event]:
                 name: datasets.resolve(source, plan.data, plan.data_dir)
                 for name, source in program.data.items()
             }
-        root = jax.random.key(plan.seed)
-        keys = dict(
-            zip(
-                ("init", "step", "feed", "view", "judge"),
-                jax.random.split(root, 5),
-                strict=True,
-            )
-        )
+        keys = keys_of(plan.seed)
         feed = None
         if "train" in data:
             feed = Feed.of(data["train"], program.batch_size, keys["feed"])
@@ -119,7 +113,8 @@ def _judge(
     history = {of: reported.series() for of, reported in progress.history.items()}
     outcome = Outcome(progress.finished, history, data, key, progress.ledger()["steps"])
     before = progress.watch.now()
-    with progress.watch.booking("judge_s"):
+    # to look at numbers is to take them from the device: the guard is for the steps
+    with progress.watch.booking("judge_s"), jax.transfer_guard("allow"):
         verdict = program.judge(outcome)
     if fault := fault_of(verdict):
         raise ContractError(f"the judge of {progress.plan.demo} {fault}")
