@@ -119,8 +119,9 @@ def safe_streams() -> Iterator[None]:
     """See to it that no state of the standard streams can end the command or its exit.
 
     Descriptors that are closed are opened on the null device, lest a file of the run gets their
-    numbers and then what a library prints. A character that an encoding lacks becomes ``?``. What
-    cannot be flushed at the end is let go.
+    numbers and then what a library prints. A character that an encoding lacks becomes ``?``, and a
+    byte of a path that is not UTF-8 the escape that JSON has for it. What cannot be flushed at the
+    end is let go.
     """
     for descriptor in (0, 1, 2):
         try:
@@ -133,8 +134,10 @@ def safe_streams() -> Iterator[None]:
     for name, descriptor in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
             setattr(sys, name, open(descriptor, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
-        elif hasattr(getattr(sys, name), "reconfigure"):
-            getattr(sys, name).reconfigure(errors="replace")
+        elif hasattr(stream := getattr(sys, name), "reconfigure"):
+            # all that UTF-8 lacks is a byte of a path that is not UTF-8
+            utf8 = (stream.encoding or "").lower().replace("_", "-") == "utf-8"
+            stream.reconfigure(errors="backslashreplace" if utf8 else "replace")
     try:
         yield
     finally:

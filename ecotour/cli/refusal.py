@@ -38,6 +38,7 @@ def _say(error: EcotourError, as_json: bool) -> None:
     if where and isinstance(error, PluginError):
         message = f"{message.rstrip('.')}; `ecotour --debug …` shows where"
     # names come from files and plugins: none may give orders to the terminal
+    message = message.encode("utf-8", "backslashreplace").decode("utf-8")
     message = "".join(one if one.isprintable() else "?" for one in message)
     with contextlib.suppress(OSError):  # a stream that takes nothing changes no exit code
         print(f"ecotour: {message}", file=sys.stderr)

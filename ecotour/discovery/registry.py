@@ -115,7 +115,7 @@ def load_file(path: Path) -> tuple[Entry, Demo]:
     """Load the demo in a plain Python file.
 
     Raises:
-        UsageError: There is no such file.
+        UsageError: There is no such file, or its path is not UTF-8.
         PluginError: It cannot be imported, or its hook is missing, misspelt or wrong.
     """
     import importlib.machinery
@@ -127,6 +127,14 @@ def load_file(path: Path) -> tuple[Entry, Demo]:
     name = path.stem
     if not name.isidentifier():
         raise UsageError(f"{path}: a demo's file needs a name that Python can import: rename it")
+    try:
+        str(path.resolve()).encode("utf-8")
+    except UnicodeEncodeError:
+        # XLA keeps the file and line of every operation, and ends in std::bad_cast
+        raise UsageError(
+            f"{path.resolve()}: XLA cannot compile what lies below a name that is not UTF-8: "
+            "rename it, or move the demo"
+        ) from None
     module_name = f"ecotour_file_{name}"
     entry = Entry(name, str(path), FILE, module_name)
     loader = importlib.machinery.SourceFileLoader(module_name, str(path))

@@ -29,5 +29,5 @@ def write_report(run_dir: Path, record: Mapping[str, Any]) -> list[str]:
     damaged = pictures.draw(run_dir, read=(panels, torn))
     stored = list(read_exhibits(run_dir, []))
     content = render("report.html.j2", page=page.make(record, stored, panels, damaged))
-    write_whole(run_dir / "report.html", content.encode("utf-8", "replace"))
+    write_whole(run_dir / "report.html", content.encode("utf-8", "backslashreplace"))
     return damaged

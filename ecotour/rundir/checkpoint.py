@@ -17,6 +17,7 @@ import gc
 import logging
 import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,17 +172,35 @@ class Store:
     def _of(self, of: str) -> Path:
         return self.directory / quote(of, safe=" ").replace(".", "%2E")
 
-    def _manager(self, of: str) -> Any:
+    @contextlib.contextmanager
+    def _manager(self, of: str) -> Iterator[Any]:
         import orbax.checkpoint as ocp
 
-        return ocp.CheckpointManager(
-            self._of(of).absolute(),
-            options=ocp.CheckpointManagerOptions(
-                step_format_fixed_length=STEP_DIGITS,
-                enable_async_checkpointing=False,  # whoever saves is a thread of its own
-                save_root_metadata=False,
-            ),
+        options = ocp.CheckpointManagerOptions(
+            step_format_fixed_length=STEP_DIGITS,
+            enable_async_checkpointing=False,  # whoever saves is a thread of its own
+            save_root_metadata=False,
         )
+        with (
+            _utf8_path(self._of(of).absolute()) as directory,
+            ocp.CheckpointManager(directory, options=options) as manager,
+        ):
+            yield manager
+
+
+@contextlib.contextmanager
+def _utf8_path(directory: Path) -> Iterator[Path]:
+    """A path that TensorStore can take to ``directory``: to it names are UTF-8, never bytes."""
+    try:
+        str(directory).encode("utf-8")
+    except UnicodeEncodeError:
+        directory.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix="ecotour-checkpoints-") as place:
+            link = Path(place).resolve() / "run"
+            link.symlink_to(directory, target_is_directory=True)
+            yield link
+    else:
+        yield directory
 
 
 @contextlib.contextmanager

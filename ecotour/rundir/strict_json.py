@@ -9,8 +9,13 @@ from typing import Any
 
 
 def to_json(value: Any, indent: int | None = None) -> str:
-    """Strict JSON: what is not finite is null; tuples are lists; what JSON lacks is a string."""
-    return json.dumps(_clean(value), allow_nan=False, ensure_ascii=False, indent=indent)
+    """Strict JSON: what is not finite is null; tuples are lists; what JSON lacks is a string.
+
+    A byte of a path that is not UTF-8 is a lone surrogate to Python. Here it is the escape
+    ``\\udcff``, so that the text can be written, and read back it is the same path.
+    """
+    text = json.dumps(_clean(value), allow_nan=False, ensure_ascii=False, indent=indent)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def nonfinite(value: Any, place: str = "") -> list[str]:

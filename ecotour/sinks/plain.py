@@ -75,5 +75,9 @@ class PlainLines:
 
 
 def one_line(text: str) -> str:
-    """``text`` without line breaks and other control characters, escape codes among them."""
+    """``text`` without line breaks and other control characters, escape codes among them.
+
+    A byte of a path that is not UTF-8 is shown as JSON has it, ``\\udcff``.
+    """
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return "".join(c if c.isprintable() else " " for c in text)

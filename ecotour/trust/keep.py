@@ -148,7 +148,7 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
         "exhibits": [{k: v for k, v in asdict(one).items() if v} for one in shown],
     }
     text = to_json(scrub(document), indent=1) + "\n"
-    write_whole(fresh / "record.json", text.encode("utf-8", "replace"))
+    write_whole(fresh / "record.json", text.encode())
     if budget.size(fresh) > budget.BUDGET:
         remarks.append(f"the record is larger than {budget.BUDGET / 1000:g} kB: show less")
     return remarks
