@@ -29,8 +29,8 @@ from ecotour.drawing.pictures import spaced
 from ecotour.drawing.report import write_report
 from ecotour.exhibits import Code, Exhibit, Film, Heatmap, Images, Paths, Table
 from ecotour.rundir import claim, record
-from ecotour.rundir import stored as storing
-from ecotour.rundir.stored import Stored, read_exhibits, slug
+from ecotour.rundir import stored_exhibits as storing
+from ecotour.rundir.stored_exhibits import Stored, read_exhibits, slug
 from ecotour.running.history import History
 from ecotour.sinks.pictures import Pictures
 from ecotour.sinks.recorder import Recorder

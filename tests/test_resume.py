@@ -19,7 +19,7 @@ from ecotour import Step, events
 from ecotour.cli.resume import tokens
 from ecotour.errors import CheckpointError
 from ecotour.rundir.checkpoint import Store
-from ecotour.running import ledger
+from ecotour.running import stopwatch
 from ecotour.running.history import History
 from ecotour.running.runner import Resume, run
 from ecotour.sinks.checkpoints import Checkpoints
@@ -281,8 +281,8 @@ def test_the_account_of_two_parts_is_their_sum() -> None:
                         "steady_ms": {"p50": 7.0, "p95": 8.0}, "cache_hit": True},
                   "b": {"loop_s": 3.0}},
     }  # fmt: skip
-    assert ledger.added({}, second) == second
-    assert ledger.added(first, second) == {
+    assert stopwatch.added({}, second) == second
+    assert stopwatch.added(first, second) == {
         "import_s": 1.5, "to_first_step_s": 3.0, "total_s": 11.0,
         "steps": {"a": {"compile_s": 3.0, "compiles": 2, "loop_s": 5.0, "measured": 90,
                         "steady_ms": {"p50": 5.0, "p95": 6.0}, "cache_hit": True},
@@ -338,10 +338,10 @@ def test_a_step_in_plain_python_whose_state_cannot_be_had_starts_anew() -> None:
 def test_times_of_steps_are_bounded_and_their_percentiles_stay() -> None:
     generator = np.random.default_rng(0)
     seconds = generator.lognormal(-5, 0.5, 100_000)
-    times = ledger.StepTimes()
+    times = stopwatch.StepTimes()
     for one in seconds:
         times.add(one, 1)
-    assert len(times.blocks) <= ledger.MOST_BLOCKS
+    assert len(times.blocks) <= stopwatch.MOST_BLOCKS
     assert times.measured == sum(count for _, count in times.blocks) == 100_000
     for name, share in (("p50", 50), ("p95", 95)):
         assert times.steady()[name] == pytest.approx(1e3 * np.percentile(seconds, share), rel=0.01)

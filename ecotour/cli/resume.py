@@ -17,7 +17,7 @@ from ecotour.discovery import registry
 from ecotour.errors import CheckpointError, RecordError, UnknownNameError, UsageError
 from ecotour.rundir import claim, record
 from ecotour.rundir.strict_json import to_json
-from ecotour.running import ledger
+from ecotour.running import stopwatch
 
 if TYPE_CHECKING:
     from ecotour.contract.demo import Demo, Program
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def main(arguments: argparse.Namespace) -> int:
     """Resume a run; the exit code says how it ended."""
-    began = ledger.process_start()
+    began = stopwatch.process_start()
     path = Path(arguments.run)
     with process.stdout_for_json(arguments.json) as stdout:
         known = record.read(path)

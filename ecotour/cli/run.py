@@ -14,7 +14,7 @@ from ecotour.contract import flags
 from ecotour.contract.plan import Plan
 from ecotour.errors import UsageError
 from ecotour.rundir import claim
-from ecotour.running import ledger
+from ecotour.running import stopwatch
 
 if TYPE_CHECKING:
     from ecotour.contract.demo import Demo
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run a demo; the exit code says how it ended."""
-    began = ledger.process_start()
+    began = stopwatch.process_start()
     with process.stdout_for_json(arguments.json) as stdout:
         out = None if arguments.out is None else Path(arguments.out)
         if not arguments.help:

@@ -12,7 +12,7 @@ import numpy as np
 from ecotour import drawing
 from ecotour.contract.exhibits import Code, Exhibit, Film, Heatmap, Images, Table
 from ecotour.drawing import look, wording
-from ecotour.rundir.stored import Stored
+from ecotour.rundir.stored_exhibits import Stored
 
 HALF = 4.8
 """Inches of a drawing that takes half of the page's width."""

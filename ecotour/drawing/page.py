@@ -12,7 +12,7 @@ from ecotour.drawing import account, look, wording
 from ecotour.drawing.figures import HALF, SMALL, Picture, picture, svg_picture
 from ecotour.drawing.metric_curves import Panels
 from ecotour.drawing.pictures import SHOWN, spaced
-from ecotour.rundir.stored import Stored
+from ecotour.rundir.stored_exhibits import Stored
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ecotour.errors import ContractError
 from ecotour.rundir import exhibit_json, record
 from ecotour.rundir.files import write_whole
 from ecotour.rundir.metric_rows import read_history
-from ecotour.rundir.stored import Stored, digest, read_exhibits, slug, write_json
+from ecotour.rundir.stored_exhibits import Stored, digest, read_exhibits, slug, write_json
 
 SHOWN = 6
 """Of a picture that takes long to draw, so many moments are drawn, evenly spaced, last included."""

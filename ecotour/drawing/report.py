@@ -9,7 +9,7 @@ from typing import Any
 from ecotour.drawing import page, pictures
 from ecotour.drawing.html import render
 from ecotour.rundir.files import write_whole
-from ecotour.rundir.stored import read_exhibits
+from ecotour.rundir.stored_exhibits import read_exhibits
 
 
 def write_report(run_dir: Path, record: Mapping[str, Any]) -> list[str]:

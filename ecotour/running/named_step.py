@@ -17,7 +17,7 @@ from ecotour.contract import events
 from ecotour.contract.demo import State, Step
 from ecotour.contract.plan import view_points
 from ecotour.errors import CheckpointError, ContractError
-from ecotour.running import ledger, stages
+from ecotour.running import stages, stopwatch
 from ecotour.running.drivers import CompiledDriver, Driver, EagerDriver
 from ecotour.running.feed import Feed
 from ecotour.running.history import History
@@ -70,7 +70,7 @@ def carry_out(
     costs |= {"trace_s": None, "lower_s": None, "compile_s": None, "first_s": None}
     costs |= {"steady_ms": {"p50": None, "p95": None}, "measured": 0, "compiles": 0}
     run.costs[name] = costs
-    times = ledger.StepTimes()
+    times = stopwatch.StepTimes()
     earlier_s = run.resume.elapsed_s.get(name, 0.0) if done else 0.0
     costs["loop_s"] = 0.0
     with watch.booking("compile_s"):

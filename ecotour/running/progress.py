@@ -8,7 +8,7 @@ from typing import Any
 
 from ecotour.contract.demo import Program, State
 from ecotour.contract.plan import Plan
-from ecotour.running import ledger
+from ecotour.running import stopwatch
 from ecotour.running.history import History
 
 
@@ -56,7 +56,7 @@ class Progress:
         self,
         program: Program,
         plan: Plan,
-        watch: ledger.Stopwatch,
+        watch: stopwatch.Stopwatch,
         stop: Callable[[], bool],
         resume: Resume | None,
     ) -> None:
@@ -85,7 +85,7 @@ class Progress:
             # copied: whoever keeps an account must not write into the one that is being kept
             "steps": {name: dict(costs) for name, costs in self.costs.items()},
         }
-        return ledger.added(self.resume.ledger, account)
+        return stopwatch.added(self.resume.ledger, account)
 
     def costs_of(self, name: str) -> dict[str, Any]:
         """The account of one named step, earlier parts of the run included."""

@@ -19,7 +19,7 @@ from ecotour.contract import events
 from ecotour.contract.demo import Check, Dataset, Outcome, Program, Verdict
 from ecotour.contract.plan import Plan
 from ecotour.errors import ContractError, EcotourError, PluginError
-from ecotour.running import ledger
+from ecotour.running import stopwatch
 from ecotour.running.feed import Feed
 from ecotour.running.keys import keys_of
 from ecotour.running.named_step import carry_out, first_line, kind, not_shown
@@ -53,7 +53,7 @@ def run(
     """
     import time
 
-    watch = ledger.Stopwatch(time.perf_counter() if began is None else began)
+    watch = stopwatch.Stopwatch(time.perf_counter() if began is None else began)
     watch.spans["import_s"] = watch.now()
     progress = Progress(program, plan, watch, stop, resume)
     status: events.Status = "finished"

@@ -9,7 +9,7 @@ from ecotour.contract import events
 from ecotour.contract.exhibits import Exhibit
 from ecotour.drawing.pictures import draw, said, where
 from ecotour.rundir import exhibit_json, record
-from ecotour.rundir.stored import digest, slug, write_json
+from ecotour.rundir.stored_exhibits import digest, slug, write_json
 
 
 class Pictures:

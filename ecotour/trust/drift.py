@@ -18,7 +18,7 @@ from ecotour.contract.events import NOT_METRICS
 from ecotour.drawing import wording
 from ecotour.rundir import record
 from ecotour.rundir.metric_rows import read_rows
-from ecotour.rundir.stored import read_exhibits
+from ecotour.rundir.stored_exhibits import read_exhibits
 from ecotour.rundir.strict_json import to_json
 from ecotour.trust.identity import Identity
 from ecotour.trust.records import Record

@@ -18,7 +18,7 @@ from ecotour.errors import RecordError
 from ecotour.rundir import record
 from ecotour.rundir.files import write_whole
 from ecotour.rundir.metric_rows import read_rows
-from ecotour.rundir.stored import Stored, read_exhibits, slug
+from ecotour.rundir.stored_exhibits import Stored, read_exhibits, slug
 from ecotour.rundir.strict_json import to_json
 from ecotour.trust import budget
 from ecotour.trust.identity import Identity
