@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 
 from ecotour.cli import process
 from ecotour.cli.crew import Crew
@@ -35,6 +36,8 @@ def carry_out(job: Job, directory: RunDirectory, stop: process.Stop) -> int:
                 crew(event)
         except EcotourError as error:
             failure = error
+        except KeyboardInterrupt:
+            pass  # the last event said so
         left_over = crew.finish()
         return _end(job, crew, failure or left_over, stop)
     finally:
@@ -51,7 +54,7 @@ def _end(job: Job, crew: Crew, failure: EcotourError | None, stop: process.Stop)
         failure.shown_as_json = job.options.json
         raise failure
     if record["status"] == "interrupted":
-        return 128 + stop.signal
+        return 128 + (stop.signal or signal.SIGINT)
     reached = all(check["passed"] for check in record["checks"]) and not record["unshown"]
     if job.options.strict and not reached:
         return VERDICT_NOT_REACHED

@@ -186,9 +186,10 @@ def _view(
         # to look at numbers is to take them from the device: the guard is for the steps
         with run.watch.booking("view_s"), jax.transfer_guard("allow"):
             shown = step.view(state, jax.random.clone(keys["view"]))
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as error:  # noqa: BLE001 - no view may cost a training run
+    except BaseException as caught:  # noqa: BLE001 - no view may cost a training run
+        error = run.raised.original(caught)
+        if isinstance(error, KeyboardInterrupt | GeneratorExit):
+            raise error from None
         reason = f"{type(error).__name__}: {first_line(error)}"
         yield events.Unshown(name, done, reason)
         if (name, reason) not in run.unshown:

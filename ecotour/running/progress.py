@@ -9,6 +9,7 @@ from typing import Any
 from ecotour.contract.demo import Program, State
 from ecotour.contract.plan import Plan
 from ecotour.running import stopwatch
+from ecotour.running.callbacks import Raised
 from ecotour.running.history import History
 
 
@@ -42,6 +43,7 @@ class Progress:
         watch: Its stopwatch.
         stop: Whether somebody has asked it to stop.
         resume: Where an earlier run broke off.
+        raised: What the demo's callbacks raised.
         interrupted: Whether it stopped because it was asked to.
         to_first_step_s: Seconds until the first step was done; ``None`` before.
         costs: The account of each named step.
@@ -59,9 +61,10 @@ class Progress:
         watch: stopwatch.Stopwatch,
         stop: Callable[[], bool],
         resume: Resume | None,
+        raised: Raised,
     ) -> None:
         """At the beginning, or where an earlier run broke off."""
-        self.plan, self.watch, self.stop = plan, watch, stop
+        self.plan, self.watch, self.stop, self.raised = plan, watch, stop, raised
         self.resume = resume or Resume({}, lambda _, state: state)
         self.interrupted = False
         self.to_first_step_s: float | None = None

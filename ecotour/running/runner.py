@@ -19,7 +19,7 @@ from ecotour.contract import events
 from ecotour.contract.demo import Check, Dataset, Outcome, Program, Verdict
 from ecotour.contract.plan import Plan
 from ecotour.errors import ContractError, EcotourError, PluginError
-from ecotour.running import stopwatch
+from ecotour.running import callbacks, stopwatch
 from ecotour.running.feed import Feed
 from ecotour.running.keys import keys_of
 from ecotour.running.named_step import carry_out, first_line, kind, not_shown
@@ -50,31 +50,45 @@ def run(
 
     Raises:
         EcotourError: The run failed; the `Ended` before it says the same.
+        KeyboardInterrupt: It was interrupted, and nobody had asked it to ``stop``.
     """
     import time
 
     watch = stopwatch.Stopwatch(time.perf_counter() if began is None else began)
     watch.spans["import_s"] = watch.now()
-    progress = Progress(program, plan, watch, stop, resume)
     status: events.Status = "finished"
-    failure: EcotourError | None = None
-    try:
-        for event in _whole(program, progress):
-            with watch.pause():
-                yield event
-        if progress.interrupted:
-            status = "interrupted"
-    except EcotourError as error:
-        status, failure = "failed", error
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as error:  # noqa: BLE001 - whatever a demo raises
-        status = "failed"
-        failure = PluginError(f"{plan.demo} failed: {type(error).__name__}: {first_line(error)}")
-        failure.__cause__ = error
+    failure: EcotourError | KeyboardInterrupt | None = None
+    with callbacks.noting() as raised:
+        progress = Progress(program, plan, watch, stop, resume, raised)
+        try:
+            for event in _whole(program, progress):
+                with watch.pause():
+                    yield event
+            if progress.interrupted:
+                status = "interrupted"
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # noqa: BLE001 - whatever a demo raises
+            status, failure = _failed(plan, raised.original(error))
+    if isinstance(failure, KeyboardInterrupt):
+        yield events.Ended(status, progress.ledger())
+        raise failure
     yield events.Ended(status, progress.ledger(), None if failure is None else str(failure))
     if failure is not None:
         raise failure
+
+
+def _failed(
+    plan: Plan, error: BaseException
+) -> tuple[events.Status, EcotourError | KeyboardInterrupt]:
+    """How a run ends that ``error`` broke off, and what to say of it."""
+    if isinstance(error, KeyboardInterrupt):  # wherever it surfaces
+        return "interrupted", error
+    if isinstance(error, EcotourError):
+        return "failed", error
+    failure = PluginError(f"{plan.demo} failed: {type(error).__name__}: {first_line(error)}")
+    failure.__cause__ = error
+    return "failed", failure
 
 
 def _whole(program: Program, progress: Progress) -> Iterator[events.Event]:
