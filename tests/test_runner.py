@@ -183,6 +183,26 @@ def test_a_state_that_grows_at_every_step_is_refused_with_the_leaf() -> None:
         (lambda: jnp.float32(1), "as metrics at step 1: return a dict"),
         (lambda: {"step": jnp.float32(1)}, "'step' is taken"),
         (lambda: {"word": "loss"}, "metric 'word' of step 's' is a str at step 1"),
+        (
+            lambda: {"z": jnp.complex64(1j)},
+            "metric 'z' of step 's' has dtype complex64 at step 1: .*jnp.abs of it",
+        ),
+        (lambda: {"z": 1j}, "metric 'z' of step 's' is a complex at step 1"),
+        (
+            lambda: {"k": jax.random.key(0)},
+            "metric 'k' of step 's' has dtype key<fry> at step 1: .*leave the key out",
+        ),
+        (
+            lambda: {"k": jax.random.PRNGKey(0)},
+            r"metric 'k' of step 's' has shape \(2,\) at step 1",
+        ),
+        (
+            lambda: {"f": np.zeros((), jnp.float6_e2m3fn)},
+            "metric 'f' of step 's' has dtype float6_e2m3fn at step 1: .*jnp.float32",
+        ),
+        (lambda: {"f": np.zeros((), "m8[s]")}, r"metric 'f' of step 's' has dtype timedelta64"),
+        (lambda: {"f": np.zeros((), object)}, r"metric 'f' of step 's' has dtype object"),
+        (lambda: {"f": np.zeros((), "U1")}, r"metric 'f' of step 's' has dtype <U1"),
     ],
 )
 @pytest.mark.parametrize("compiled", [True, False])
@@ -195,6 +215,35 @@ def test_what_is_no_scalar_is_refused_at_step_1(metrics: Any, said: str, compile
     )
     with pytest.raises(ContractError, match=said):
         carry_out(program, programs.plan(4))
+
+
+NUMBERS = [
+    *("bool", "int2", "int4", "int8", "int16", "int32", "uint2", "uint4", "uint8", "uint16"),
+    *("uint32", "float16", "bfloat16", "float32", "float4_e2m1fn", "float8_e3m4", "float8_e4m3"),
+    *("float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"),
+    "float8_e8m0fnu",
+]
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_every_dtype_of_a_number_is_a_metric(compiled: bool) -> None:
+    def step(state: Any, batch: Any, key: jax.Array) -> Any:
+        return state, {name: state.astype(jnp.dtype(name)) for name in NUMBERS}
+
+    program = programs.without_data(
+        s=Step(lambda key, batch: jnp.float32(1), step, 2, compiled=compiled)
+    )
+    found, _ = carry_out(program, programs.plan(2))
+    assert rows(found)[-1] == ("s", 2, dict.fromkeys(NUMBERS, 1.0))
+
+
+def test_a_metric_that_is_no_number_later_on_is_refused_with_its_step() -> None:
+    def step(state: int, batch: Any, key: jax.Array) -> Any:
+        return state + 1, {"m": 1.0 if state < 2 else np.complex64(1)}
+
+    program = programs.without_data(s=Step(lambda key, batch: 0, step, 4, compiled=False))
+    with pytest.raises(ContractError, match="metric 'm' of step 's' has dtype complex64 at step 3"):
+        carry_out(program, programs.plan(4, log_every=1))
 
 
 @pytest.mark.parametrize(

@@ -137,14 +137,13 @@ class EagerDriver:
             key = jax.random.fold_in(self.key, on_device(number))
             self.state, self.metrics = self.step.step(self.state, batch, key)
             self.done += 1
-            if self.done == 1:
-                stages.check_metrics(self.metrics, self.name)
             if stop():
                 break
         return self.done
 
     def fetch(self) -> dict[str, float]:
-        """Take the metrics of the last step."""
+        """Take the metrics of the last step; in Python they can be of other kinds at each."""
+        stages.check_metrics(self.metrics, self.name, self.done)
         return {name: float(value) for name, value in jax.device_get(self.metrics).items()}
 
     def settle(self, costs: dict[str, Any]) -> str:

@@ -14,9 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from ecotour.contract.events import NOT_METRICS
 from ecotour.errors import ContractError
+
+_NOT_LOWERED = {"float6_e2m3fn", "float6_e3m2fn", "uint1"}
+"""Dtypes that `jax.numpy` has and XLA does not take (jax 0.10.2)."""
 
 _cache_hits = 0
 _listening = False
@@ -132,15 +136,20 @@ def check_state(state: Any, of: str) -> Any:
     return state
 
 
-def check_metrics(metrics: Any, of: str) -> None:
-    """Refuse whatever is not a mapping of names to scalars.
+def check_metrics(metrics: Any, of: str, number: int = 1) -> None:
+    """Refuse whatever is not a mapping of names to scalars that are numbers.
+
+    Args:
+        metrics: What step number ``number`` of the named step ``of`` returned; tracers will do.
+        of: The named step's.
+        number: From 1.
 
     Raises:
         ContractError: Naming the metric and what it is.
     """
     if not isinstance(metrics, dict):
         raise ContractError(
-            f"step {of!r} returned {type(metrics).__name__} as metrics at step 1: "
+            f"step {of!r} returned {type(metrics).__name__} as metrics at step {number}: "
             "return a dict of scalars by name"
         )
     for name, value in metrics.items():
@@ -153,14 +162,32 @@ def check_metrics(metrics: Any, of: str) -> None:
         shape = getattr(value, "shape", ())
         if shape != ():
             raise ContractError(
-                f"metric {name!r} of step {of!r} has shape {tuple(shape)} at step 1: "
+                f"metric {name!r} of step {of!r} has shape {tuple(shape)} at step {number}: "
                 "metrics are scalars; reduce it, for instance with jnp.mean"
             )
         if not hasattr(value, "shape") and not isinstance(value, int | float):
             raise ContractError(
-                f"metric {name!r} of step {of!r} is a {type(value).__name__} at step 1: "
-                "metrics are numbers"
+                f"metric {name!r} of step {of!r} is a {type(value).__name__} at step {number}: "
+                "metrics are real numbers"
             )
+        if hasattr(value, "dtype") and (mend := _no_number(value.dtype)):
+            raise ContractError(
+                f"metric {name!r} of step {of!r} has dtype {value.dtype} at step {number}: "
+                f"metrics are real numbers; {mend}"
+            )
+
+
+def _no_number(dtype: Any) -> str:
+    """How to mend a metric of a dtype that is no real number; empty for one that is."""
+    if jnp.issubdtype(dtype, jnp.complexfloating):
+        return "report jnp.abs of it, or jnp.real and jnp.imag under two names"
+    if jnp.issubdtype(dtype, jax.dtypes.prng_key):
+        return "leave the key out"
+    if str(dtype) in _NOT_LOWERED:
+        return "XLA has no programs with these; convert it with .astype(jnp.float32)"
+    number = jnp.issubdtype(dtype, jnp.number) or jnp.issubdtype(dtype, jnp.bool_)
+    # NumPy counts spans of time among the integers
+    return "" if number and dtype.kind != "m" else "leave it out, or make a number of it"
 
 
 def _flops(program: jax.stages.Compiled) -> float | None:
