@@ -158,7 +158,7 @@ FAULTS: dict[str, dict[str, str]] = {
     },
     "x64": {"0.01 * jax.random.normal(key, (), jnp.float32)": "0.01 * jax.random.normal(key, ())"},
     "switches": {
-        "#STEP": "one = jnp.ones((2, 3), jnp.float32); metrics['loss'] += 0.0 * (one * one[0]).sum()"
+        "#STEP": "x = jnp.ones((2, 3), jnp.float32); metrics['loss'] += 0.0 * (x * x[0]).sum()"
     },
     "switches, as it is imported": {"#TOP": "ONE = jnp.ones(())"},
     "settings-run": {"#JUDGE": "np.random.seed(3)"},
