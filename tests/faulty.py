@@ -157,6 +157,10 @@ FAULTS: dict[str, dict[str, str]] = {
         "view=view)": "view=view, seeds_in_parallel=True)",
     },
     "x64": {"0.01 * jax.random.normal(key, (), jnp.float32)": "0.01 * jax.random.normal(key, ())"},
+    "switches": {
+        "#STEP": "x = jnp.ones((2, 3), jnp.float32); metrics['loss'] += 0.0 * (x * x[0]).sum()"
+    },
+    "switches, as it is imported": {"#TOP": "ONE = jnp.ones(())"},
     "settings-run": {"#JUDGE": "np.random.seed(3)"},
     "prints": {"#BUILD": "print('hello')"},
     "prints, as it is imported": {"#TOP": "print('{}')"},

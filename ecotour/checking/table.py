@@ -129,7 +129,7 @@ TABLE: dict[str, Finding] = {}
 
 def fill() -> None:
     """Enter all findings, in the order in which they are looked for."""
-    for module in ("loading", "purity", "conduct"):
+    for module in ("loading", "purity", "conduct", "switches"):
         importlib.import_module(f"ecotour.checking.{module}")
 
 

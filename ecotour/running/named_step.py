@@ -146,7 +146,8 @@ def _begin(
     init_key = jax.random.clone(keys["init"])
     done = run.resume.done.get(name, 0)
     if not step.compiled:
-        state = step.init(init_key, batch)
+        with jax.transfer_guard("allow"):  # such a step is Python, to and fro
+            state = step.init(init_key, batch)
         try:
             return done, run.resume.restore(name, state) if done else state, ""
         except CheckpointError as error:

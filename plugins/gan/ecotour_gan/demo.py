@@ -248,8 +248,10 @@ def step(
             state.generator, state.discriminator, generator_key, config
         )
     update = adam(config).update
-    disc_updates, disc_optimizer = update(disc_gradient, state.discriminator_optimizer)
-    gen_updates, gen_optimizer = update(gen_gradient, state.generator_optimizer)
+    # Adam raises a float to the power of its int32 count; strict promotion would refuse.
+    with jax.numpy_dtype_promotion("standard"):
+        disc_updates, disc_optimizer = update(disc_gradient, state.discriminator_optimizer)
+        gen_updates, gen_optimizer = update(gen_gradient, state.generator_optimizer)
     new_state = State(
         optax.apply_updates(state.generator, gen_updates),
         optax.apply_updates(state.discriminator, disc_updates),

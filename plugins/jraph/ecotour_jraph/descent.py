@@ -28,5 +28,7 @@ def descend(
     Returns the new state, and the loss `float32 []` and `more` from before the update.
     """
     (value, more), gradient = jax.value_and_grad(loss, has_aux=True)(state.params, *inputs)
-    updates, means = optimizer.update(gradient, state.optimizer)
+    # Adam raises a float to the power of its int32 count; strict promotion would refuse.
+    with jax.numpy_dtype_promotion("standard"):
+        updates, means = optimizer.update(gradient, state.optimizer)
     return Training(optax.apply_updates(state.params, updates), means), value, more

@@ -87,7 +87,7 @@ def step(
     nine tenths of the networks do not exceed.
     """
     state, loss, logits = jax.vmap(partial(descend, optimizer, partial(loss_of, kind=kind)))(state)
-    accuracy = jnp.mean(logits.argmax(axis=-1) == club.club, axis=-1)  # [seeds]
+    accuracy = jnp.mean(logits.argmax(axis=-1) == club.club[None], axis=-1)  # [seeds]
     low, high = jnp.quantile(accuracy, jnp.array([0.1, 0.9]))
     return state, {
         "loss": loss.mean(),

@@ -221,7 +221,9 @@ def trainer(name: str, *, hidden: int, seeds: int, steps: int) -> ecotour.Step:
         trained = params.fast if looking_ahead else params
         loss = partial(cross_entropy, net, image=image, label=label)
         value, gradient = jax.value_and_grad(loss)(trained)
-        updates, state = optimizer.update(gradient, state, params)
+        # Adam raises a float to the power of its int32 count; strict promotion would refuse.
+        with jax.numpy_dtype_promotion("standard"):
+            updates, state = optimizer.update(gradient, state, params)
         return optax.apply_updates(params, updates), state, value
 
     return ecotour.Step(init, train(net, update, seeds), steps, lower_is_better=LOWER_IS_BETTER)

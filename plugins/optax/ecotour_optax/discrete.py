@@ -110,7 +110,9 @@ def pack(packing: Packing, batch: Any, key: jax.Array) -> tuple[Packing, dict[st
 
     def one(key: jax.Array, logits: jax.Array, state: Any) -> Any:
         downhill = jax.grad(lambda logits: -smooth(key, logits))(logits)
-        updates, state = CLIMBER.update(downhill, state, logits)
+        # Adam raises a float to the power of its int32 count; strict promotion would refuse.
+        with jax.numpy_dtype_promotion("standard"):
+            updates, state = CLIMBER.update(downhill, state, logits)
         return optax.apply_updates(logits, updates), state
 
     keys = jax.random.split(key, RUNS)
@@ -176,7 +178,7 @@ def draw(tally: Tally, batch: Any, key: jax.Array) -> tuple[Tally, dict[str, jax
     for of_kind, (baseline, count) in zip(jax.random.split(key, len(kinds)), kinds, strict=True):
         smooth = make_perturbed_fun(value, count, SIGMA, use_baseline=baseline)
         estimate = jax.vmap(jax.grad(smooth, argnums=1), in_axes=(0, None))
-        errors.append(estimate(jax.random.split(of_kind, DRAWS), point) - true)
+        errors.append(estimate(jax.random.split(of_kind, DRAWS), point) - true[None])
     error = jnp.stack(errors).reshape(2, len(COUNTS), DRAWS, *POINT.shape)
     tally = Tally(
         tally.draws + DRAWS,

@@ -162,7 +162,10 @@ def walker(name: str, capacity: int) -> ecotour.Step:
     def move(surface: jax.Array, rate: jax.Array, point: jax.Array, state: Any) -> Any:
         here = partial(height, surface)
         if not searching:
-            updates, state = optimizer(rate).update(jax.grad(here)(point), state, point)
+            gradient = jax.grad(here)(point)
+            # Adam raises a float to the power of its int32 count; strict promotion would refuse.
+            with jax.numpy_dtype_promotion("standard"):
+                updates, state = optimizer(rate).update(gradient, state, point)
             return optax.apply_updates(point, updates), state, jnp.int32(1)
         # the line search has already evaluated the point that it chose: its value and gradient
         # wait in the state, and only the very first ones are computed here

@@ -84,8 +84,9 @@ class Price:
 
     def init(self, key: jax.Array, batch: None) -> dict[str, Learner]:
         """Return a learner for each way, after an update that compiles it."""
-        keys = jax.random.split(key, self.seeds)
-        one, many = jax.jit(self.begin)(key), jax.jit(jax.vmap(self.begin))(keys)
+        again = jax.random.clone  # the same key on purpose: these learners are for the clock only
+        keys = jax.random.split(again(key), self.seeds)
+        one, many = jax.jit(self.begin)(again(key)), jax.jit(jax.vmap(self.begin))(keys)
         state = {"from_python": one, "one_seed_fused": one, "all_seeds_fused": many}
         return self.step(state, batch, key)[0]
 
@@ -93,11 +94,13 @@ class Price:
         self, state: dict[str, Learner], batch: None, key: jax.Array
     ) -> tuple[dict[str, Learner], dict[str, Any]]:
         """Return the learners after one update each, and environment steps per second."""
-        keys = {"all_seeds_fused": jax.random.split(key, self.seeds)}
+        again = jax.random.clone
+        keys = {"all_seeds_fused": jax.random.split(again(key), self.seeds)}
         after, rates = {}, {}
         for name, (update, steps) in self.ways.items():
+            given = keys.get(name, again(key))
             began = time.perf_counter()
-            after[name] = update(state[name], keys.get(name, key))
+            after[name] = update(state[name], given)
             jax.block_until_ready(after[name])
             rates[name] = jnp.float32(steps / (time.perf_counter() - began))
         return after, rates
