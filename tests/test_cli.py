@@ -222,7 +222,7 @@ def test_show_and_doctor_speak_json_too(workdir: Path) -> None:
         0
     ].items()
     assert Path(shown["source"]).name == "demo.py"
-    examined = strict(ecotour("doctor", "--json").stdout)
+    examined = strict(ecotour("doctor", "--json", ECOTOUR_DISABLE="chex,jraph,optax,rlax").stdout)
     assert examined["can_run"] is True
     assert "ecotour" in ecotour("--version").stdout
 

@@ -92,7 +92,7 @@ def test_the_plugin_installs_lists_runs_checks_and_passes_its_own_test(tmp_path:
         return done.stdout
 
     listed = {demo["name"]: demo for demo in json.loads(ecotour("list", "--json"))["demos"]}
-    assert listed["my-demo"]["status"] == "ok"
+    assert listed["my-demo"]["status"] == "installed"
     assert listed["my-demo"]["distribution"] == "ecotour-my-demo"
     record = json.loads(ecotour("run", "my-demo", "--strict", "--out", "run", "--json"))
     assert record["distribution"] == "ecotour-my-demo 0.1.0"

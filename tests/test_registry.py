@@ -83,7 +83,7 @@ def entry(name: str = "counting") -> registry.Entry:
 
 def test_a_good_stranger_is_listed_without_being_imported_and_then_loads(site: Path) -> None:
     install(site)
-    assert entry().status == "ok"
+    assert entry().status == "installed"
     assert entry().provenance == "stranger-counting 1.0"
     assert "stranger_counting" not in sys.modules
     assert registry.load(registry.pick("counting")).summary == "Counts"
@@ -223,4 +223,4 @@ def test_the_six_stops_of_the_tour_are_listed(site: Path) -> None:
         check=True,
     )
     demos = {demo["name"]: demo["status"] for demo in json.loads(done.stdout)["demos"]}
-    assert demos == dict.fromkeys(("chex", "gan", "jax", "jraph", "optax", "rlax"), "ok")
+    assert demos == dict.fromkeys(("chex", "gan", "jax", "jraph", "optax", "rlax"), "installed")

@@ -94,7 +94,7 @@ def test_the_help_names_it_without_importing_it() -> None:
 
 def test_the_sink_is_found_by_its_metadata() -> None:
     (entry,) = [entry for entry in extension.find() if entry.name == "tensorboard"]
-    assert (entry.status, entry.module) == ("ok", "ecotour_tensorboard")
+    assert (entry.status, entry.module) == ("installed", "ecotour_tensorboard")
 
 
 BAD = """

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ecotour.contract.plan import DataChoice
-from ecotour.discovery import metadata, registry
+from ecotour.discovery import apart, metadata, registry
 from ecotour.errors import EcotourError
 from ecotour.machine import environment
 from ecotour.machine.version import __version__
@@ -18,7 +18,7 @@ from ecotour.machine.version import __version__
 
 def main(arguments: argparse.Namespace) -> int:
     """Print the findings. 0 where a demo can run, 1 where none can."""
-    found = examine()
+    found = examine(arguments.timeout)
     if arguments.json:
         from ecotour.rundir.strict_json import to_json
 
@@ -34,14 +34,14 @@ def main(arguments: argparse.Namespace) -> int:
     return 0 if found["can_run"] else 1
 
 
-def examine() -> dict[str, Any]:
-    """Look at versions, devices, caches, data and demos."""
+def examine(limit_s: float = apart.LIMIT_S) -> dict[str, Any]:
+    """Look at versions, devices, caches, data and demos; load each demo for at most ``limit_s``."""
     findings: list[str] = []
     versions = environment.versions()
     for name in ("jax", "jaxlib", "pluggy", "orbax-checkpoint"):
         if versions[name] is None:
             findings.append(f"{name} is missing: pip install {name}")
-    entries = registry.find()
+    entries = [apart.proved(entry, limit_s) for entry in registry.find()]
     if not any(entry.name == "gan" for entry in entries):
         findings.append("the flagship is not installed: pip install ecotour-gan")
     for entry in entries:

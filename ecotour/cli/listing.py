@@ -1,4 +1,4 @@
-"""``ecotour list``: every demo, from metadata alone."""
+"""``ecotour list``: every demo, from metadata alone; with ``--load``, whether it can be loaded."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from ecotour.discovery import registry
 def main(arguments: argparse.Namespace) -> int:
     """Print the demos; broken ones too, with the reason."""
     entries = registry.find(arguments.disable)
+    if arguments.load:
+        from ecotour.discovery import apart
+
+        entries = [apart.proved(entry, arguments.timeout) for entry in entries]
     if arguments.json:
         import json
 

@@ -133,6 +133,19 @@ def make_parser(*, sinks: bool = False) -> tuple[_Parser, argparse._SubParsersAc
     _add_docs_flags(made["record"], made["drift"], made["export"])
     for name in ("record", "drift", "verify"):
         _add_limits(made[name])
+    made["list"].add_argument(
+        "--load",
+        action="store_true",
+        help="load each in a process of its own, to see whether it can",
+    )
+    for name in ("list", "doctor"):
+        made[name].add_argument(
+            "--timeout",
+            type=_steps,
+            metavar="SECONDS",
+            default=120,
+            help="that loading one demo may take (default: 120)",
+        )
     resume = made["resume"]
     resume.add_argument("--steps", type=_steps, metavar="N", help="the new total, not what is left")
     resume.add_argument("--strict", action="store_true", help="exit 3 if a check does not pass")

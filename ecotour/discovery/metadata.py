@@ -24,7 +24,7 @@ SEARCH: list[str] | None = None
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """What a demo may be called."""
 
-EntryStatus: TypeAlias = Literal["ok", "disabled", "incompatible", "broken"]
+EntryStatus: TypeAlias = Literal["installed", "ok", "disabled", "incompatible", "broken"]
 
 
 class Entry(NamedTuple):
@@ -35,7 +35,8 @@ class Entry(NamedTuple):
         distribution: The name of the distribution that provides it.
         version: That distribution's version.
         module: The module with the hook.
-        status: Whether it can be asked for.
+        status: Whether it can be asked for. ``installed`` is all that metadata can tell; ``ok``
+            is one that was loaded (`ecotour.discovery.apart`).
         reason: Why not, in one line; empty where it can.
         summary: What the distribution says of itself, in one line.
     """
@@ -44,7 +45,7 @@ class Entry(NamedTuple):
     distribution: str
     version: str
     module: str
-    status: EntryStatus = "ok"
+    status: EntryStatus = "installed"
     reason: str = ""
     summary: str = ""
 

@@ -57,7 +57,7 @@ def find(disable: Iterable[str] = (), *, group: str = GROUP) -> list[Entry]:
         for entry in providers:
             if name in off:
                 entry = entry._replace(status="disabled", reason="disabled by the user")
-            elif entry.status == "ok" and len(providers) > 1:
+            elif entry.status == "installed" and len(providers) > 1:
                 entry = entry._replace(status="broken", reason=_contested(providers))
             found.append(entry)
     return found
@@ -81,12 +81,12 @@ def pick(name: str, disable: Iterable[str] = (), provider: str | None = None) ->
             raise UnknownNameError("provider", provider, {e.distribution for e in named})
         entry = chosen[0]
         if len(chosen) == 1 and entry.reason == _contested(named):
-            entry = entry._replace(status="ok", reason="")
+            entry = entry._replace(status="installed", reason="")
     else:
         entry = named[0]
     if entry.status == "disabled":
         raise UsageError(f"demo {name!r} is disabled: drop --disable or unset {DISABLE_VARIABLE}")
-    if entry.status != "ok":
+    if entry.status != "installed":
         raise PluginError(f"demo {name!r} is {entry.status}: {entry.reason}")
     return entry
 

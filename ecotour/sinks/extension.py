@@ -46,7 +46,7 @@ def _made(entry: registry.Entry, run_dir: Path, plan: Plan) -> Sink:
     from ecotour.contract import hookspecs
 
     what = f"sink {entry.name!r} ({entry.provenance})"
-    if entry.status != "ok":
+    if entry.status != "installed":
         raise PluginError(f"{what} is {entry.status}: {entry.reason}")
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
