@@ -8,6 +8,7 @@ is loaded; argparse is here because it costs a tenth of the time to import.)
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any, NoReturn
 
 from ecotour.errors import UnknownNameError, UsageError
@@ -44,6 +45,10 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see `{self.prog} --help`")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Raise if it cannot be written; argparse would not say so."""
+        (file or sys.stdout).write(message)
 
 
 def parse(argv: list[str]) -> argparse.Namespace:
