@@ -41,7 +41,13 @@ class UnknownNameError(UsageError):
         import difflib
 
         choices = sorted(known)
-        near = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
+        folded = name.casefold()  # what differs by case alone is nearest of all
+        near = [one for one in choices if one.casefold() == folded][:1]
+        near = near or difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
+        if not near:
+            by_case = {one.casefold(): one for one in choices}
+            found = difflib.get_close_matches(folded, by_case, n=1, cutoff=0.5)
+            near = [by_case[one] for one in found]
         if near:
             mend = f"did you mean {near[0]}?"
         elif choices:

@@ -14,6 +14,7 @@ from pathlib import Path
 from ecotour.discovery import registry
 from ecotour.errors import UsageError
 from ecotour.machine.version import __version__
+from ecotour.rundir.files import RESERVED
 
 FILES = {
     "pyproject.toml": "pyproject.toml.j2",
@@ -51,6 +52,8 @@ def module_for(name: str) -> str:
             f"{name!r} cannot be a demo's name: use small letters, digits and hyphens, a letter "
             "first, at most 41 of them"
         )
+    if RESERVED.fullmatch(name):
+        raise UsageError(f"{name!r} is a device to Windows, not a folder: try {name}-demo")
     module = name.replace("-", "_")
     if keyword.iskeyword(module) or keyword.issoftkeyword(module):
         raise UsageError(f"{name!r} is a keyword of Python: try {name}-demo")

@@ -8,11 +8,14 @@ and `refusal` (an error as one line). From outside: `main`. Stands on all other 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from collections.abc import Callable
 
 from ecotour.cli.parser import parse
+
+LOADS_DEMOS = ("show", "run", "resume", "check", "record", "drift", "export")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -28,19 +31,29 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _main(argv: list[str], interrupted: Callable[[], bool]) -> int:
+    from ecotour.cli.process import deliver
+
     debug = "--debug" in argv
     argv = [token for token in argv if token != "--debug"]
     try:
-        arguments = parse(argv)
+        try:
+            arguments = parse(argv)
+        except SystemExit:  # it was asked for help, or for the version
+            deliver(sys.stdout)
+            raise
         # a module called "list" in this package would hide the builtin from it
         module = {"list": "listing"}.get(arguments.command, arguments.command)
         command = importlib.import_module(f"ecotour.cli.{module}")
-        if arguments.command == "list":  # reads the metadata with eyes of its own
-            return int(command.main(arguments))
-        from ecotour.discovery import metadata
+        if arguments.command in LOADS_DEMOS:
+            from ecotour.machine import switches
 
-        with metadata.forgiving():
-            return int(command.main(arguments))
+            switches.check()
+        # `list` reads the metadata with eyes of its own, and has no time to import those of others
+        with contextlib.nullcontext() if arguments.command == "list" else _forgiving():
+            code = int(command.main(arguments))
+        if arguments.command not in ("run", "resume") or getattr(arguments, "help", False):
+            deliver(sys.stdout)  # else the product is a directory, and only a plugin prints there
+        return code
     except BrokenPipeError:
         return 0  # whoever read our output has gone; there is nobody left to tell
     except (Exception, KeyboardInterrupt) as error:
@@ -50,3 +63,9 @@ def _main(argv: list[str], interrupted: Callable[[], bool]) -> int:
         from ecotour.cli import refusal
 
         return refusal.tell(ended_by, as_json="--json" in argv)
+
+
+def _forgiving() -> contextlib.AbstractContextManager[None]:
+    from ecotour.discovery import metadata
+
+    return metadata.forgiving()

@@ -13,7 +13,7 @@ from ecotour.rundir.strict_json import to_json
 
 def main(arguments: argparse.Namespace) -> int:
     """Check a demo: 0 without a finding, 1 with one."""
-    with process.stdout_for_json(arguments.json) as stdout:
+    with process.stdout_for_json(arguments.json, is_product=True) as stdout:
         report = check(
             arguments.demo,
             arguments.rest,

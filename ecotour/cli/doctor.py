@@ -12,7 +12,7 @@ from typing import Any
 from ecotour.contract.plan import DataChoice
 from ecotour.discovery import apart, metadata, registry
 from ecotour.errors import EcotourError
-from ecotour.machine import environment
+from ecotour.machine import environment, switches
 from ecotour.machine.version import __version__
 
 
@@ -85,6 +85,11 @@ def examine(limit_s: float = apart.LIMIT_S) -> dict[str, Any]:
 
 
 def _devices(findings: list[str]) -> str | None:
+    try:
+        switches.check()
+    except EcotourError as error:
+        findings.append(str(error))
+        return None  # XLA would end this process too
     try:
         import jax
 

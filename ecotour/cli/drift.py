@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
         if name not in paths:
             raise UnknownNameError("record", name, paths, f"in {directory}")
     found = []
-    with process.stdout_for_json(arguments.json) as stdout:
+    with process.stdout_for_json(arguments.json, is_product=True) as stdout:
         for name in arguments.demos or paths:
             one = _compare(read(paths[name]), arguments, directory)
             found.append(one)

@@ -8,6 +8,7 @@ is loaded; argparse is here because it costs a tenth of the time to import.)
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any, NoReturn
 
 from ecotour.errors import UnknownNameError, UsageError
@@ -45,6 +46,15 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see `{self.prog} --help`")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            flag = "command" if action.dest == "command" else f"value of {action.option_strings[0]}"
+            raise UnknownNameError(flag, str(value), map(str, action.choices))
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Raise if it cannot be written; argparse would not say so."""
+        (file or sys.stdout).write(message)
 
 
 def parse(argv: list[str]) -> argparse.Namespace:

@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Iterator
 from typing import IO, Any
 
+from ecotour.errors import EcotourError
+
 _FIRST = b"\necotour: ending after this step and a checkpoint; once more ends at once\n"
 _SHOW_CURSOR = b"\x1b[?25h"
 
@@ -88,12 +90,32 @@ def interrupt_noted() -> Iterator[Stop]:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def deliver(answer: IO[str]) -> None:
+    """See to it that what a command was asked for has gone out.
+
+    Raises:
+        BrokenPipeError: Whoever was to read it has gone.
+        EcotourError: It could not be written: a disk is full, say.
+    """
+    try:
+        answer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise EcotourError(f"the answer could not be written to standard output: {why}") from None
+
+
 @contextlib.contextmanager
-def stdout_for_json(wanted: bool) -> Iterator[IO[str]]:
+def stdout_for_json(wanted: bool, *, is_product: bool = False) -> Iterator[IO[str]]:
     """Give the real standard output to whoever prints the document.
 
     Where one is wanted, all else that goes to file descriptor 1 inside, also what a plugin or a
-    library prints from C, goes to standard error.
+    library prints from C, goes to standard error. A document that cannot be written is worth a line
+    there, and no more, unless it is the product of the command.
+
+    Raises:
+        EcotourError: It is, and could not be written.
     """
     if not wanted:
         yield sys.stdout
@@ -105,9 +127,13 @@ def stdout_for_json(wanted: bool) -> Iterator[IO[str]]:
     python_stdout, sys.stdout = sys.stdout, sys.stderr
     try:
         yield document
+        try:
+            deliver(document)
+        except EcotourError as error:
+            if is_product:
+                raise
+            print(f"ecotour: {error}", file=sys.stderr)
     finally:
-        with contextlib.suppress(OSError):  # whoever was to read it has gone
-            document.flush()
         sys.stdout = python_stdout
         os.dup2(saved, 1)
         with contextlib.suppress(OSError):

@@ -21,7 +21,7 @@ from ecotour.trust.identity import Identity, identify
 
 def main(arguments: argparse.Namespace) -> int:
     """Record a demo, or keep a run that is there already."""
-    with process.stdout_for_json(arguments.json) as stdout:
+    with process.stdout_for_json(arguments.json, is_product=True) as stdout:
         entry, demo = load(arguments.demo, arguments.disable, arguments.provider)
         config = flags.parse(demo.config, arguments.rest, own_flags("record"))
         identity = identify(entry, demo, build(demo, config, entry.name))

@@ -39,5 +39,8 @@ def _report(path: Path, known: dict[str, Any], as_json: bool) -> int:
         return 0
     from ecotour.sinks.terminal import Terminal
 
-    Terminal(sys.stdout).summarise(known)
+    terminal = Terminal(sys.stdout)
+    terminal.summarise(known)
+    if isinstance(terminal.failure, OSError):  # here it is the answer
+        raise terminal.failure
     return 0

@@ -13,11 +13,12 @@ from ecotour.cli import process
 from ecotour.cli.demo_help import help_text
 from ecotour.cli.loading import load
 from ecotour.contract import flags
+from ecotour.sinks.stream import SafeStream, console, is_coloured, is_live
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Load the demo and print it; the source last, coloured where there is a terminal."""
-    with process.stdout_for_json(arguments.json) as stdout:
+    with process.stdout_for_json(arguments.json, is_product=True) as stdout:
         entry, demo = load(arguments.demo, arguments.disable, arguments.provider)
         source = Path(inspect.getsourcefile(demo.build) or "")
         if arguments.json:
@@ -39,11 +40,14 @@ def main(arguments: argparse.Namespace) -> int:
     print(help_text(arguments.demo, demo).partition(f"flags of {arguments.demo}:")[2].strip("\n"))
     print(f"\n{source}\n")
     text = source.read_text(encoding="utf-8")
-    if sys.stdout.isatty():
-        from rich.console import Console
-        from rich.syntax import Syntax
-
-        Console().print(Syntax(text, "python", theme="ansi_dark", background_color="default"))
-    else:
+    stream = SafeStream(sys.stdout)
+    if not is_coloured(stream):
         print(text)
+        return 0
+    from rich.syntax import Syntax
+
+    source_code = Syntax(text, "python", theme="ansi_dark", background_color="default")
+    console(stream, live=is_live(stream)).print(source_code)
+    if isinstance(stream.failure, OSError):
+        raise stream.failure
     return 0

@@ -27,6 +27,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from ecotour.errors import CheckpointError
+from ecotour.rundir.files import RESERVED
 from ecotour.rundir.frozen import Frozen, Saved, digest, freeze, thaw
 
 __all__ = ["KEEP", "Frozen", "Saved", "Store", "freeze", "size_of", "thaw"]
@@ -170,7 +171,10 @@ class Store:
         return [step for step in steps if self.about(of, step).get("finite")]
 
     def _of(self, of: str) -> Path:
-        return self.directory / quote(of, safe=" ").replace(".", "%2E")
+        name = quote(of, safe=" ").replace(".", "%2E")
+        if RESERVED.fullmatch(name) or name.endswith(" "):  # Windows has no such folder
+            name = name[:-1] + f"%{ord(name[-1]):02X}"
+        return self.directory / name
 
     @contextlib.contextmanager
     def _manager(self, of: str) -> Iterator[Any]:

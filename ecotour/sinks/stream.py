@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 NARROWEST = 40
 """Columns below which nothing is redrawn in place."""
 PLAIN_WIDTH = 100
+MOST_DIGITS = 4
+"""Of a terminal's size: no one has ten thousand columns."""
 
 _SPELLED = {
     "·": "-", "…": "...", "–": "-", "—": "-", "−": "-", "µ": "u", "✓": "ok", "✗": "x", "∞": "inf",
@@ -30,6 +32,8 @@ class SafeStream:
         """Wrap ``stream``; ``None``, as a process without a console has it, swallows all."""
         self._stream = stream
         self.alive = stream is not None
+        self.failure: OSError | ValueError | None = None
+        """Why it is alive no longer."""
 
     @property
     def encoding(self) -> str:
@@ -63,8 +67,8 @@ class SafeStream:
         if self.alive and self._stream is not None:
             try:
                 self._stream.write(text if self.unicode else self._spelled(text))
-            except (OSError, ValueError):
-                self.alive = False
+            except (OSError, ValueError) as error:
+                self.alive, self.failure = False, error
         return len(text)
 
     def flush(self) -> None:
@@ -72,8 +76,8 @@ class SafeStream:
         if self.alive and self._stream is not None:
             try:
                 self._stream.flush()
-            except (OSError, ValueError):
-                self.alive = False
+            except (OSError, ValueError) as error:
+                self.alive, self.failure = False, error
 
     def _spelled(self, text: str) -> str:
         encoding = self.encoding
@@ -86,18 +90,30 @@ class SafeStream:
         return text
 
 
+def is_coloured(stream: SafeStream) -> bool:
+    """Whether to write colours: on a terminal that can, or wherever ``FORCE_COLOR`` asks for it.
+
+    ``NO_COLOR`` wins, and an empty variable is none.
+    """
+    if os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or _is_capable(stream)
+
+
 def is_live(stream: SafeStream) -> bool:
     """Whether to redraw in place: a terminal that can, and that is not too narrow for it."""
-    if not stream.isatty() or os.environ.get("TERM", "") in ("dumb", "unknown", ""):
-        return False
-    return _columns(stream) >= NARROWEST
+    return _is_capable(stream) and _columns(stream) >= NARROWEST
 
 
 def console(stream: SafeStream, *, live: bool) -> Console:
-    """A rich console on ``stream``: no markup, no emoji, escape codes only if it is ``live``."""
+    """A rich console on ``stream``: no markup, no emoji.
+
+    Codes that move the cursor only if it is ``live``, colours also where they are forced.
+    """
     from rich.console import Console
 
-    options: dict[str, Any] = {"color_system": "auto" if live else None}
+    forced = bool(os.environ.get("FORCE_COLOR")) and is_coloured(stream)
+    options: dict[str, Any] = {"color_system": "auto" if live else _palette() if forced else None}
     if not live:
         options["width"] = max(NARROWEST, min(200, _columns(stream)))
     return Console(
@@ -105,7 +121,8 @@ def console(stream: SafeStream, *, live: bool) -> Console:
         force_terminal=live,
         force_jupyter=False,
         legacy_windows=False,
-        no_color=bool(os.environ.get("NO_COLOR")) or not live,
+        no_color=bool(os.environ.get("NO_COLOR")) or not (live or forced),
+        _environ=_sound_environment(),
         highlight=False,
         markup=False,
         emoji=False,
@@ -113,11 +130,35 @@ def console(stream: SafeStream, *, live: bool) -> Console:
     )
 
 
+def _is_capable(stream: SafeStream) -> bool:
+    return stream.isatty() and os.environ.get("TERM", "") not in ("dumb", "unknown", "")
+
+
+def _palette() -> str:
+    """The colours of whoever will show what goes into a pipe, as far as the environment tells."""
+    if os.environ.get("COLORTERM", "").lower() in ("truecolor", "24bit"):
+        return "truecolor"
+    return "256" if "256color" in os.environ.get("TERM", "") else "standard"
+
+
+def _sound_environment() -> dict[str, str]:
+    """The environment without a size that is none: Rich would draw nothing on 0 columns."""
+    sizes = ("COLUMNS", "LINES")
+    return {k: v for k, v in os.environ.items() if k not in sizes or _size(k)}
+
+
+def _size(variable: str) -> int | None:
+    """What a variable says of the terminal; ``None`` for 0, negative numbers and nonsense."""
+    text = os.environ.get(variable, "")
+    if not (text.isascii() and text.isdecimal() and len(text) <= MOST_DIGITS):
+        return None
+    return int(text) or None
+
+
 def _columns(stream: SafeStream) -> int:
-    """The width, ``COLUMNS`` first; 0 and nonsense mean that nobody knows."""
-    text = os.environ.get("COLUMNS", "")
-    if text.isdecimal() and int(text):
-        return int(text)
+    """The width, ``COLUMNS`` first."""
+    if columns := _size("COLUMNS"):
+        return columns
     if not stream.isatty():
         return PLAIN_WIDTH
     try:

@@ -50,6 +50,11 @@ class Terminal:
             console(self._stream, live=self._live).print(summary(record), crop=False)
             self._stream.flush()
 
+    @property
+    def failure(self) -> Exception | None:
+        """What made the stream be let go, if it was."""
+        return self._stream.failure
+
     def _warn(self, line: str) -> None:
         if isinstance(self._view, LiveView):
             self._view.warn(line)
