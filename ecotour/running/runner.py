@@ -19,7 +19,7 @@ from ecotour.contract import events
 from ecotour.contract.demo import Check, Dataset, Outcome, Program, Verdict
 from ecotour.contract.plan import Plan
 from ecotour.errors import ContractError, EcotourError, PluginError
-from ecotour.running import ledger
+from ecotour.running import callbacks, ledger
 from ecotour.running.feed import Feed
 from ecotour.running.named_step import carry_out, kind, not_shown
 from ecotour.running.progress import Progress, Resume
@@ -58,9 +58,18 @@ def run(
     status: events.Status = "finished"
     failure: EcotourError | None = None
     try:
-        for event in _whole(program, progress):
-            with watch.pause():
-                yield event
+        with callbacks.noted() as raised:
+            try:
+                for event in _whole(program, progress):
+                    with watch.pause():
+                        yield event
+            except jax.errors.JaxRuntimeError:
+                if raised:  # an interrupt is one, wherever it surfaces
+                    raise raised[0] from None
+                raise
+            for error in raised:  # of `jax.debug.callback`, say, which ends nothing
+                said = f"a callback failed: {type(error).__name__}: {_first_line(error)}"
+                yield events.Warned(said)
         if progress.interrupted:
             status = "interrupted"
     except EcotourError as error:
