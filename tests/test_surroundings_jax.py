@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import jax
 import pytest
 import runs
 
@@ -55,3 +56,36 @@ def test_the_doctor_answers_where_jax_does_not_start() -> None:
     assert "JAX does not start with JAX_PLATFORMS=rocm: " in printed
     assert "versions" in printed
     assert said == ""
+
+
+def test_without_compilation_a_step_runs_as_python_and_the_ledger_says_so(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    demo = tmp_path / "shows.py"
+    text = Path(runs.DEMO).read_text(encoding="utf-8")
+    shows = "noise = 0.01"
+    assert shows in text
+    demo.write_text(text.replace(shows, "print('loss', float(value)); " + shows), encoding="utf-8")
+    out = tmp_path / "run"
+    assert runs.ecotour("run", demo, "--steps", 2, "--eager", "--out", out) == 0
+    said = capfd.readouterr()
+    assert said.out.count("loss ") == 4
+    assert "first: not compiled" in said.err
+    steps = runs.record(out)["ledger"]["steps"]
+    assert [costs["compiled"] for costs in steps.values()] == [False, False]
+    assert [costs["compile_s"] for costs in steps.values()] == [None, None]
+    assert runs.ecotour("run", runs.DEMO, "--steps", 2, "--quiet", "--out", tmp_path / "two") == 0
+    for eager, compiled in zip(runs.rows(out), runs.rows(tmp_path / "two"), strict=True):
+        assert eager["loss"] == pytest.approx(compiled["loss"], rel=1e-5)
+    with jax.disable_jit():  # as JAX_DISABLE_JIT=1 does
+        assert runs.ecotour("resume", out, "--steps", 4, "--quiet") == 0
+
+
+def test_jax_s_own_switch_does_the_same(tmp_path: Path) -> None:
+    given = runs.environment(JAX_DISABLE_JIT="1")
+    out = tmp_path / "run"
+    process = runs.start("run", runs.DEMO, "--steps", 2, "--out", out, env=given)
+    said = process.communicate(timeout=300)[1]
+    assert process.returncode == 0, said
+    assert "not compiled" in said
+    assert runs.record(out)["ledger"]["steps"]["first"]["compiled"] is False
