@@ -107,7 +107,7 @@ def parse(config: type, tokens: Sequence[str], other_flags: Iterable[str] = ()) 
         field.name: Annotated[
             hints[field.name],
             cyclopts.Parameter(
-                converter=_whole if _element(hints[field.name]) is int else None,
+                converter=_whole if _all_whole(hints[field.name]) else None,
                 validator=_validator(field.metadata.get("bounds", {})),
                 consume_multiple=_is_tuple(hints[field.name]),
             ),
@@ -180,6 +180,11 @@ def _is_tuple(hint: Any) -> bool:
 
 def _element(hint: Any) -> Any:
     return typing.get_args(hint)[0] if _is_tuple(hint) else hint
+
+
+def _all_whole(hint: Any) -> bool:
+    elements = typing.get_args(hint) if _is_tuple(hint) else (hint,)
+    return all(one is int for one in elements if one is not ...)
 
 
 def _kind(hint: Any) -> str:
