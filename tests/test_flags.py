@@ -66,6 +66,7 @@ def test_values_arrive_with_their_types(tokens: list[str], changed: dict[str, An
         (["--pair"], "--pair needs a value$"),
         (["--pair", "1"], "--pair"),
         (["--mode", "fats"], '"slow", "fast"'),
+        (["--shuffle", "false"], "--shuffle takes no value: type --shuffle, or --no-shuffle"),
         (["stray"], "unexpected 'stray'"),
         (["--name", "both", "--no-shuffle"], "'both' needs --shuffle"),
     ],

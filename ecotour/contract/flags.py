@@ -96,6 +96,8 @@ def parse(config: type, tokens: Sequence[str], other_flags: Iterable[str] = ()) 
     hints = typing.get_type_hints(config)
     for token, following in itertools.pairwise([*tokens, "--"]):
         name = token.removeprefix("--").replace("-", "_")
+        if hints.get(name) is bool and token.startswith("--") and not following.startswith("-"):
+            raise UsageError(f"{token} takes no value: type {token}, or --no-{token[2:]}")
         if _is_tuple(hints.get(name)) and token.startswith("--") and following.startswith("--"):
             none = (
                 f"; --empty-{token[2:]} is none at all"
