@@ -18,6 +18,7 @@ class Config:
     rate: float = flag(1e-4, "step size", above=0)
     channels: tuple[int, ...] = flag((8, 16), "of each layer", at_least=1)
     pair: tuple[int, int] = flag((1, 2), "two of them")
+    mixed: tuple[int, float] = flag((1, 2.0), "a count and a share")
     mode: Literal["slow", "fast"] = flag("slow", "how")
     shuffle: bool = flag(True, "in a new order")
     name: str = flag("x", "what to call it")
@@ -38,6 +39,7 @@ class Config:
         (["--channels", "7", "--mode", "fast"], {"channels": (7,), "mode": "fast"}),
         (["--empty-channels"], {"channels": ()}),
         (["--pair", "5", "6"], {"pair": (5, 6)}),
+        (["--mixed", "1", "2.5"], {"mixed": (1, 2.5)}),
         (["--no-shuffle"], {"shuffle": False}),
         (["--name", "-1"], {"name": "-1"}),
     ],
@@ -64,6 +66,7 @@ def test_values_arrive_with_their_types(tokens: list[str], changed: dict[str, An
         (["--pair"], "--pair needs a value$"),
         (["--pair", "1"], "--pair"),
         (["--mode", "fats"], '"slow", "fast"'),
+        (["--shuffle", "false"], "--shuffle takes no value: type --shuffle, or --no-shuffle"),
         (["stray"], "unexpected 'stray'"),
         (["--name", "both", "--no-shuffle"], "'both' needs --shuffle"),
     ],

@@ -57,7 +57,7 @@ def _main(argv: list[str], interrupted: Callable[[], bool]) -> int:
     except BrokenPipeError:
         return 0  # whoever read our output has gone; there is nobody left to tell
     except (Exception, KeyboardInterrupt) as error:
-        ended_by = KeyboardInterrupt() if interrupted() else error
+        ended_by = KeyboardInterrupt() if interrupted() else _backend_first(error)
         if debug and not isinstance(ended_by, KeyboardInterrupt):
             raise
         from ecotour.cli import refusal
@@ -69,3 +69,17 @@ def _forgiving() -> contextlib.AbstractContextManager[None]:
     from ecotour.discovery import metadata
 
     return metadata.forgiving()
+
+
+def _backend_first(error: Exception | KeyboardInterrupt) -> Exception | KeyboardInterrupt:
+    """A fault of JAX's backend in place of the error that it led to, in a demo's code say."""
+    if "jax" not in sys.modules or isinstance(error, KeyboardInterrupt):
+        return error
+    import os
+
+    from ecotour.errors import PluginError
+    from ecotour.machine import backend
+
+    if not os.environ.get("JAX_PLATFORMS") or not (fault := backend.fault()):
+        return error
+    return PluginError(fault)

@@ -12,7 +12,7 @@ from typing import Any
 from ecotour.contract.plan import DataChoice
 from ecotour.discovery import apart, metadata, registry
 from ecotour.errors import EcotourError
-from ecotour.machine import environment, switches
+from ecotour.machine import backend, environment, switches
 from ecotour.machine.version import __version__
 
 
@@ -93,6 +93,9 @@ def _devices(findings: list[str]) -> str | None:
     try:
         import jax
 
+        if fault := backend.fault():
+            findings.append(fault)
+            return None
         return ", ".join(f"{d} ({d.device_kind})" for d in jax.devices())
     except Exception as error:  # noqa: BLE001 - whatever a broken installation raises is a finding
         findings.append(f"JAX finds no device: {type(error).__name__}: {error}")

@@ -227,6 +227,11 @@ def _add_run_flags(run: argparse.ArgumentParser) -> None:
         action="store_true",
         help="end the run when a metric is not finite (default: warn and go on)",
     )
+    run.add_argument(
+        "--eager",
+        action="store_true",
+        help="compile nothing, so that prints and a debugger work in a step; slow",
+    )
     run.add_argument("--strict", action="store_true", help="exit 3 if a check does not pass")
     run.add_argument("--quiet", action="store_true", help="print warnings only")
 

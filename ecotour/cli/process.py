@@ -199,6 +199,18 @@ def use_cache() -> str:
     return ""
 
 
+@contextlib.contextmanager
+def eager(wanted: bool) -> Iterator[None]:
+    """Let JAX compile nothing inside, where that is wanted, as ``JAX_DISABLE_JIT`` does."""
+    if not wanted:
+        yield
+        return
+    import jax
+
+    with jax.disable_jit():
+        yield
+
+
 def split_cpu(count: int) -> None:
     """Let JAX see the CPU as ``count`` devices, if there are as many cores.
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def main(arguments: argparse.Namespace) -> int:
     """Run a demo; the exit code says how it ended."""
     began = stopwatch.process_start()
-    with process.stdout_for_json(arguments.json) as stdout:
+    wanted = arguments.eager and not arguments.help
+    with process.stdout_for_json(arguments.json) as stdout, process.eager(wanted):
         out = None if arguments.out is None else Path(arguments.out)
         if not arguments.help:
             claim.check(out, Path(arguments.demo).stem)

@@ -96,6 +96,8 @@ def parse(config: type, tokens: Sequence[str], other_flags: Iterable[str] = ()) 
     hints = typing.get_type_hints(config)
     for token, following in itertools.pairwise([*tokens, "--"]):
         name = token.removeprefix("--").replace("-", "_")
+        if hints.get(name) is bool and token.startswith("--") and not following.startswith("-"):
+            raise UsageError(f"{token} takes no value: type {token}, or --no-{token[2:]}")
         if _is_tuple(hints.get(name)) and token.startswith("--") and following.startswith("--"):
             none = (
                 f"; --empty-{token[2:]} is none at all"
@@ -107,7 +109,7 @@ def parse(config: type, tokens: Sequence[str], other_flags: Iterable[str] = ()) 
         field.name: Annotated[
             hints[field.name],
             cyclopts.Parameter(
-                converter=_whole if _element(hints[field.name]) is int else None,
+                converter=_whole if _all_whole(hints[field.name]) else None,
                 validator=_validator(field.metadata.get("bounds", {})),
                 consume_multiple=_is_tuple(hints[field.name]),
             ),
@@ -180,6 +182,11 @@ def _is_tuple(hint: Any) -> bool:
 
 def _element(hint: Any) -> Any:
     return typing.get_args(hint)[0] if _is_tuple(hint) else hint
+
+
+def _all_whole(hint: Any) -> bool:
+    elements = typing.get_args(hint) if _is_tuple(hint) else (hint,)
+    return all(one is int for one in elements if one is not ...)
 
 
 def _kind(hint: Any) -> str:

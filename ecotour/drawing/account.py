@@ -138,6 +138,8 @@ def _seconds(value: Any) -> float | None:
 
 def origin(costs: Mapping[str, Any]) -> list[str]:
     """Where the compiled program of a named step came from, where that is worth saying."""
+    if costs.get("compiled") is False:
+        return ["not compiled"]
     times = costs.get("compiles") or 1
     cached = ["from the cache"] if costs.get("cache_hit") else []
     return cached + ([f"{times} times"] if times > 1 else [])

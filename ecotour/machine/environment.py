@@ -91,13 +91,12 @@ def describe() -> dict[str, Any]:
     """
     import jax
 
+    from ecotour.machine import backend as machine_backend
     from ecotour.machine.version import __version__
 
     present = {name: version for name, version in versions().items() if version}
-    try:
-        backend = jax.default_backend()
-    except RuntimeError as error:
-        raise PluginError(f"JAX does not start: {error}") from None
+    if fault := machine_backend.fault():
+        raise PluginError(fault)
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -105,7 +104,7 @@ def describe() -> dict[str, Any]:
         "cores": cores(),
         "ecotour": __version__,
         **present,
-        "backend": backend,
+        "backend": jax.default_backend(),
         "devices": [str(device) for device in jax.devices()],
         "x64": x64(),
         "matmul_precision": matmul_precision(),

@@ -20,22 +20,31 @@ class Raised(logging.Filter):
     def __init__(self) -> None:
         """Nothing was raised yet."""
         super().__init__()
-        self._last: BaseException | None = None
+        self._seen: list[BaseException] = []
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Keep the exception of a record that tells of one, and hold the record back."""
         error = record.exc_info[1] if record.exc_info else None
         if error is None:
             return True
-        self._last = error
+        self._seen.append(error)
         return False
 
     def original(self, error: BaseException) -> BaseException:
         """What a callback raised, if that is what ``error`` comes from; else ``error`` itself."""
         from jax.errors import JaxRuntimeError
 
-        raised, self._last = self._last, None
-        return raised if raised is not None and isinstance(error, JaxRuntimeError) else error
+        if not self._seen or not isinstance(error, JaxRuntimeError):
+            return error
+        raised = self._seen[-1]
+        self._seen.clear()
+        return raised
+
+    def unnoticed(self) -> list[BaseException]:
+        """What was raised and ended nothing, as in `jax.debug.callback`; each is told once."""
+        left = {repr(error): error for error in self._seen}
+        self._seen.clear()
+        return list(left.values())
 
 
 @contextmanager

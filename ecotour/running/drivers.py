@@ -138,6 +138,8 @@ class EagerDriver:
             with jax.transfer_guard("allow"):  # to go to and fro is what such a step does
                 self.state, self.metrics = self.step.step(self.state, batch, key)
             self.done += 1
+            if self.step.compiled:  # JAX was told to compile nothing; the promise is the same
+                stages.check_state(self.state, self.name)
             if stop():
                 break
         return self.done

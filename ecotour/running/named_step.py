@@ -51,6 +51,7 @@ def carry_out(
         CheckpointError: There is no state to go on from.
     """
     watch, plan = run.watch, run.plan
+    compiled = step.compiled and not stages.jit_disabled()
     before = watch.now()
     with watch.booking("init_s"):
         done, state, remark = _begin(name, step, feed, keys, run)
@@ -62,13 +63,14 @@ def carry_out(
         run.finished[name] = state
         return
     size = sum(getattr(leaf, "nbytes", 0) for leaf in jax.tree.leaves(state))
-    yield events.StepBegun(name, done, total, watch.now() - before, size, step.compiled)
-    driver: Driver = (CompiledDriver if step.compiled else EagerDriver)(
+    yield events.StepBegun(name, done, total, watch.now() - before, size, compiled)
+    driver: Driver = (CompiledDriver if compiled else EagerDriver)(
         name, step, feed, keys["step"], state, done
     )
     costs: dict[str, Any] = {"cache_hit": None, "flops": None, "peak_bytes": None}
     costs |= {"trace_s": None, "lower_s": None, "compile_s": None, "first_s": None}
     costs |= {"steady_ms": {"p50": None, "p95": None}, "measured": 0, "compiles": 0}
+    costs["compiled"] = compiled
     run.costs[name] = costs
     times = stopwatch.StepTimes()
     earlier_s = run.resume.elapsed_s.get(name, 0.0) if done else 0.0
@@ -76,7 +78,7 @@ def carry_out(
     with watch.booking("compile_s"):
         costs |= driver.prepare(costs)
     run.costs[name] = costs
-    if step.compiled:
+    if compiled:
         yield events.Compiled(name, run.costs_of(name))
     views = view_points(total) if step.view else ()
     if 0 in views and done == 0:

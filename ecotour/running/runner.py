@@ -64,6 +64,9 @@ def run(
             for event in _whole(program, progress):
                 with watch.pause():
                     yield event
+            for error in raised.unnoticed():
+                said = f"a callback failed: {type(error).__name__}: {first_line(error)}"
+                yield events.Warned(said)
             if progress.interrupted:
                 status = "interrupted"
         except GeneratorExit:

@@ -33,6 +33,8 @@ class PlainLines:
             case events.DataReady(info=info):
                 for line in dict.fromkeys(map(str, info.values())):
                     self._say(f"data: {line}")
+            case events.StepBegun(of=of, compiled=False):
+                self._say(f"{of}: not compiled")
             case events.Compiled(of, costs) if len(self._totals) <= FEW_STEPS:
                 hit = ", from the compilation cache" if costs.get("cache_hit") else ""
                 parts = [costs.get(part) or 0.0 for part in ("trace_s", "lower_s", "compile_s")]

@@ -1,0 +1,91 @@
+"""JAX's own surroundings: a platform that is not there, and what is raised in callbacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import pytest
+import runs
+
+CALLS_BACK = str(Path(__file__).parent / "demos" / "calls_back.py")
+
+
+@pytest.mark.parametrize("through", ["pure", "io"])
+def test_what_a_callback_raises_is_one_line_and_the_exception_itself(
+    through: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert runs.ecotour("run", CALLS_BACK, "--through", through, "--quiet", "--out", out) == 1
+    said = capfd.readouterr().err
+    assert "calls_back failed: ValueError: out of paper" in said
+    assert "Traceback" not in said
+    assert said.count("ecotour:") == 1
+    assert runs.record(out)["status"] == "failed"
+
+
+def test_an_interrupt_in_a_callback_is_one(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert runs.ecotour("run", CALLS_BACK, "--interrupt", "--quiet", "--out", out) == 130
+    said = capfd.readouterr().err
+    assert said.strip() == "ecotour: interrupted"
+
+
+@pytest.mark.parametrize("platform", ["cuda", "nonsense"])
+def test_a_platform_that_is_not_there_is_named_with_those_that_are(
+    platform: str, tmp_path: Path
+) -> None:
+    given = runs.environment(JAX_PLATFORMS=platform)
+    process = runs.start("run", runs.DEMO, "--out", tmp_path / "run", env=given)
+    said = process.communicate(timeout=300)[1]
+    assert process.returncode == 1
+    assert said.startswith(f"ecotour: JAX does not start with JAX_PLATFORMS={platform}: ")
+    assert "here there is cpu" in said
+    assert "set JAX_PLATFORMS=cpu" in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_doctor_answers_where_jax_does_not_start() -> None:
+    given = runs.environment(JAX_PLATFORMS="rocm")
+    process = runs.start("doctor", env=given, stdout=-1)
+    printed, said = process.communicate(timeout=300)
+    assert process.returncode == 1
+    assert "JAX does not start with JAX_PLATFORMS=rocm: " in printed
+    assert "versions" in printed
+    assert said == ""
+
+
+def test_without_compilation_a_step_runs_as_python_and_the_ledger_says_so(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    demo = tmp_path / "shows.py"
+    text = Path(runs.DEMO).read_text(encoding="utf-8")
+    shows = "noise = 0.01"
+    assert shows in text
+    demo.write_text(text.replace(shows, "print('loss', float(value)); " + shows), encoding="utf-8")
+    out = tmp_path / "run"
+    assert runs.ecotour("run", demo, "--steps", 2, "--eager", "--out", out) == 0
+    said = capfd.readouterr()
+    assert said.out.count("loss ") == 4
+    assert "first: not compiled" in said.err
+    steps = runs.record(out)["ledger"]["steps"]
+    assert [costs["compiled"] for costs in steps.values()] == [False, False]
+    assert [costs["compile_s"] for costs in steps.values()] == [None, None]
+    assert runs.ecotour("run", runs.DEMO, "--steps", 2, "--quiet", "--out", tmp_path / "two") == 0
+    for eager, compiled in zip(runs.rows(out), runs.rows(tmp_path / "two"), strict=True):
+        assert eager["loss"] == pytest.approx(compiled["loss"], rel=1e-5)
+    with jax.disable_jit():  # as JAX_DISABLE_JIT=1 does
+        assert runs.ecotour("resume", out, "--steps", 4, "--quiet") == 0
+
+
+def test_jax_s_own_switch_does_the_same(tmp_path: Path) -> None:
+    given = runs.environment(JAX_DISABLE_JIT="1")
+    out = tmp_path / "run"
+    process = runs.start("run", runs.DEMO, "--steps", 2, "--out", out, env=given)
+    said = process.communicate(timeout=300)[1]
+    assert process.returncode == 0, said
+    assert "not compiled" in said
+    assert runs.record(out)["ledger"]["steps"]["first"]["compiled"] is False
