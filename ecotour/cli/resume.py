@@ -118,8 +118,7 @@ def plan_of(
         import dataclasses
 
         made = json.loads(to_json(dataclasses.asdict(config)))
-        if made != asked:
-            other = next(k for k in {**made, **asked} if made.get(k) != asked.get(k))
+        for other in (k for k in {**made, **asked} if made.get(k) != asked.get(k)):
             raise UsageError(f"{other} was {asked.get(other)!r} and is {made.get(other)!r} now")
         data_dir = known.get("data_dir")
         return Plan(
