@@ -31,7 +31,7 @@ def main(arguments: argparse.Namespace) -> int:
         if nothing_to_do(known, arguments.steps):
             print(
                 f"{path} is finished: nothing to do. To make it longer: "
-                f"ecotour resume {path} --steps N, with N above {known['steps']}",
+                f"ecotour resume {path} --steps N, with N above {known.get('steps', 0)}",
                 file=sys.stderr,
             )
             if arguments.json:
