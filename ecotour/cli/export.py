@@ -6,6 +6,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
+from ecotour.cli import resume
 from ecotour.cli.loading import build, load
 from ecotour.errors import EcotourError, RecordError, UsageError
 from ecotour.rundir import record
@@ -35,6 +36,7 @@ def _of_run(path: Path, arguments: argparse.Namespace, scratch: Path) -> tuple[R
     known = record.read(path)
     name = known.get("source_file") or known.get("demo")
     entry, demo = load(str(name), arguments.disable, None)
+    resume.plan_of(known, path, entry, demo, None)  # refuses another configuration
     identity = identify(entry, demo, build(demo, demo.config(), entry.name))
     kept, _ = keep.keep(path, scratch / entry.name, identity)
     source = Path(str(name)) if known.get("source_file") else read(kept).source()

@@ -9,11 +9,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ecotour.cli import process
+from ecotour.cli import process, resume
 from ecotour.cli.loading import build, load
 from ecotour.cli.parser import own_flags
 from ecotour.contract import flags
 from ecotour.errors import UsageError
+from ecotour.rundir import record
 from ecotour.rundir.strict_json import to_json
 from ecotour.trust import child, keep
 from ecotour.trust.identity import Identity, identify
@@ -29,7 +30,11 @@ def main(arguments: argparse.Namespace) -> int:
         if arguments.source is not None:
             if arguments.rest or (arguments.steps, arguments.seed) != (None, None):
                 raise UsageError("--from keeps a run as it is: drop the flags that change one")
-            kept, remarks = keep.keep(Path(arguments.source), target, identity)
+            path = Path(arguments.source)
+            known = record.read(path)
+            if known.get("demo") == entry.name:
+                resume.plan_of(known, path, entry, demo, None)  # refuses another configuration
+            kept, remarks = keep.keep(path, target, identity)
         else:
             kept, remarks = _run_and_keep(arguments, identity, target)
         for line in remarks:

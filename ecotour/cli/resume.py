@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
         if nothing_to_do(known, arguments.steps):
             print(
                 f"{path} is finished: nothing to do. To make it longer: "
-                f"ecotour resume {path} --steps N, with N above {known['steps']}",
+                f"ecotour resume {path} --steps N, with N above {known.get('steps', 0)}",
                 file=sys.stderr,
             )
             if arguments.json:
@@ -121,8 +121,7 @@ def plan_of(
         import dataclasses
 
         made = json.loads(to_json(dataclasses.asdict(config)))
-        if made != asked:
-            other = next(k for k in {**made, **asked} if made.get(k) != asked.get(k))
+        for other in (k for k in {**made, **asked} if made.get(k) != asked.get(k)):
             raise UsageError(f"{other} was {asked.get(other)!r} and is {made.get(other)!r} now")
         data_dir = known.get("data_dir")
         return Plan(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ecotour.contract.events import NOT_METRICS
+from ecotour.contract.plan import MAX_STEPS
 from ecotour.rundir.files import write_whole
 from ecotour.rundir.strict_json import to_json
 
@@ -116,13 +118,7 @@ def _chunks(path: Path, damaged: list[str]) -> Iterator[list[dict[str, Any]]]:
                     raise ValueError
             except (ValueError, RecursionError):
                 rows = [_parse(line) for line in lines]
-            good = [
-                row
-                for row in rows
-                if isinstance(row, dict)
-                and type(row.get("step")) is int
-                and type(row.get("of")) is str
-            ]
+            good = [row for row in rows if _sound(row)]
             if len(good) < len(rows):
                 kept = set(map(id, good))
                 for place, row in enumerate(rows, start=1):
@@ -148,6 +144,20 @@ def order_rows(path: Path, order: Sequence[str]) -> None:
     rows = sorted(iterate_rows(path, damaged), key=lambda row: place.get(row["of"], -1))
     lines = [to_json(row) + "\n" for row in rows]
     write_whole(path / "metrics.jsonl", "".join(lines).encode(), durable=True)
+
+
+def _sound(row: Any) -> bool:
+    """Whether a line holds a row: who reported, after which step, and numbers besides."""
+    if not isinstance(row, dict) or type(row.get("of")) is not str:
+        return False
+    step, strange = row.get("step"), row.get("nonfinite", {})
+    if type(step) is not int or not 0 <= step <= MAX_STEPS or not isinstance(strange, dict):
+        return False
+    return all(value in ("nan", "inf", "-inf") for value in strange.values()) and all(
+        value is None or (type(value) in (int, float, bool) and abs(value) <= sys.float_info.max)
+        for name, value in row.items()
+        if name not in ("of", "nonfinite")
+    )
 
 
 def _parse(line: bytes) -> Any:

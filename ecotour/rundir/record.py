@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ecotour.errors import RecordError
+from ecotour.rundir import schema
 from ecotour.rundir.files import write_whole
 from ecotour.rundir.strict_json import to_json
 
@@ -46,4 +47,6 @@ def read(path: Path) -> dict[str, Any]:
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         found = record.get("schema") if isinstance(record, dict) else "none"
         raise RecordError(f"{file} has schema {found}, and this ecotour reads schema {SCHEMA}")
+    if said := schema.fault(record):
+        raise RecordError(f"{file} is damaged: {said}")
     return record | {"run_dir": str(path)}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ecotour.contract import events
+from ecotour.contract.demo import Check
 from ecotour.contract.plan import Plan
 from ecotour.errors import RecordError
 from ecotour.rundir.claim import RunDirectory
@@ -96,10 +97,10 @@ class Recorder:
                     "log_every": {n: plan.log_interval(total) for n, total in totals.items()}
                     | (record.get("log_every") or {}),
                     "guides": {
-                        name: {m: list(guide) for m, guide in step.guides.items()}
+                        name: {str(m): list(guide) for m, guide in step.guides.items()}
                         for name, step in program.steps.items()
                     },
-                    "notes": dict(program.notes),
+                    "notes": {str(name): str(note) for name, note in program.notes.items()},
                 }
                 self.write()
             case events.DataReady(info, _, _):
@@ -135,8 +136,8 @@ class Recorder:
             case events.Warned(message):
                 record["warnings"].append(message)
             case events.Judged(verdict, _):
-                record["checks"] = [dataclasses.asdict(check) for check in verdict.checks]
-                record["summary"] = verdict.summary
+                record["checks"] = [_described(check) for check in verdict.checks]
+                record["summary"] = str(verdict.summary or "")
             case events.Ended(status, ledger, error):
                 record |= {"status": status, "ledger": dict(ledger), "error": error}
                 record["ended"] = _now()
@@ -248,7 +249,7 @@ def _blank(command: list[str]) -> dict[str, Any]:
 def _asked(plan: Plan) -> dict[str, Any]:
     return {
         "demo": plan.demo,
-        "about": plan.about,
+        "about": str(plan.about),
         "distribution": plan.distribution,
         "source_file": None if plan.source_file is None else str(plan.source_file),
         "source_hash": plan.source_hash,
@@ -260,6 +261,16 @@ def _asked(plan: Plan) -> dict[str, Any]:
         "data_choice": plan.data,
         "data_dir": None if plan.data_dir is None else str(plan.data_dir),
     }
+
+
+def _described(check: Check) -> dict[str, Any]:
+    """A check in the record's form, whatever a demo put into it."""
+    try:
+        value: Any = check.value if isinstance(check.value, int) else float(check.value)
+    except (TypeError, ValueError):
+        value = math.nan
+    texts = {"name": str(check.name), "want": str(check.want)}
+    return dataclasses.asdict(check) | texts | {"value": value}
 
 
 def _now() -> str:
