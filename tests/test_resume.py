@@ -16,7 +16,7 @@ from kill_harness import essence
 from runs import DEMO, STEPS, ecotour
 
 from ecotour import Step, events
-from ecotour.cli.resume import tokens
+from ecotour.contract import flags
 from ecotour.errors import CheckpointError
 from ecotour.rundir.checkpoint import Store
 from ecotour.running import stopwatch
@@ -302,8 +302,10 @@ def test_the_totals_in_the_record_grow_with_each_part(broken_off: Path) -> None:
 
 def test_every_kind_of_flag_survives_the_record() -> None:
     config = {"a_b": 1, "t": [2, -3], "yes": True, "no": False, "w": "-x y", "none": None}
-    assert tokens({"t": []}) == ["--empty-t"]
-    assert tokens(config) == ["--a-b=1", "--t", "2", "-3", "--yes", "--no-no", "--w=-x y"]
+    assert flags.words({"t": []}) == ["--empty-t"]
+    assert flags.words(config) == [
+        "--a-b", "1", "--t=2", "--t=-3", "--yes", "--no-no", "--w=-x y"
+    ]  # fmt: skip
 
 
 def test_a_history_takes_eight_bytes_a_number() -> None:

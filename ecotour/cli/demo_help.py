@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 from ecotour.cli.parser import make_parser
@@ -17,10 +16,7 @@ def help_text(name: str, demo: Demo) -> str:
     _, commands = make_parser(sinks=True)
     lines = [commands.choices["run"].format_help().rstrip(), "", f"flags of {name}:"]
     for flag in flags.describe(demo.config):
-        default = flag.default
-        if isinstance(default, tuple):
-            default = shlex.join(map(str, default))
-        facts = ", ".join([f"default: {default}", *flag.bounds_in_words])
-        lines.append(f"  {flag.name} {flag.kind}")
+        facts = ", ".join([f"default: {flag.default_as_typed}", *flag.bounds_in_words])
+        lines.append(f"  {flag.usage}")
         lines.append(f"                        {flag.help} ({facts})")
     return "\n".join(lines)

@@ -117,10 +117,8 @@ def plan_of(
     sources = {info.get("source") for info in (known.get("datasets") or {}).values()}
     try:
         asked = known.get("config") or {}
-        config = flags.parse(demo.config, tokens(asked))
-        import dataclasses
-
-        made = json.loads(to_json(dataclasses.asdict(config)))
+        config = flags.parse(demo.config, flags.words(asked))
+        made = json.loads(to_json(flags.plain(config)))
         for other in (k for k in {**made, **asked} if made.get(k) != asked.get(k)):
             raise UsageError(f"{other} was {asked.get(other)!r} and is {made.get(other)!r} now")
         data_dir = known.get("data_dir")
@@ -179,17 +177,3 @@ def check_data(path: Path, program: Program, plan: Plan, before: Mapping[str, An
                     f"{path} was made with other data: {key} of {name} was {was.get(key)} and is "
                     f"{now[key]} now"
                 )
-
-
-def tokens(config: Mapping[str, Any]) -> list[str]:
-    """A configuration as JSON has it, as words of a command line."""
-    words: list[str] = []
-    for name, value in config.items():
-        flag = "--" + name.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(flag if value else flag.replace("--", "--no-", 1))
-        elif isinstance(value, list):
-            words += [flag, *map(str, value)] if value else [flag.replace("--", "--empty-", 1)]
-        elif value is not None:
-            words.append(f"{flag}={value}")
-    return words

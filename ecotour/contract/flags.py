@@ -8,73 +8,68 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
+import shlex
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
+from ecotour.contract import kinds
 from ecotour.errors import PluginError, UnknownNameError, UsageError
-
-_WORDS = {"at_least": "at least", "at_most": "at most", "above": "above", "below": "below"}
-_HOLDS = {
-    "at_least": lambda value, bound: value >= bound,
-    "at_most": lambda value, bound: value <= bound,
-    "above": lambda value, bound: value > bound,
-    "below": lambda value, bound: value < bound,
-}
 
 
 @dataclasses.dataclass(frozen=True)
 class Flag:
-    """One flag of a demo, for help and documentation."""
+    """One flag of a demo, for help and documentation.
+
+    Attributes:
+        name: With its hyphens, e.g. ``--batch-size``.
+        kind: The name of its type, e.g. ``int``.
+        default: As JSON has it: of an enum the name as it is typed, of a path its text.
+        help: What it says.
+        bounds: By name (``at_least``, ...), of each number.
+        usage: How it is typed, e.g. ``--batch-size int`` or ``--shuffle/--no-shuffle``.
+    """
 
     name: str
     kind: str
     default: Any
     help: str
     bounds: Mapping[str, float]
+    usage: str = ""
 
     @property
     def bounds_in_words(self) -> list[str]:
         """Such as ``at least 1``, each bound by itself."""
-        return [f"{_WORDS[name]} {bound:g}" for name, bound in self.bounds.items()]
+        return [kinds.in_words(name, bound) for name, bound in self.bounds.items()]
+
+    @property
+    def default_as_typed(self) -> str:
+        """What a user would type to get the default, quoted for a shell."""
+        if self.default is None:
+            return "not given"
+        if isinstance(self.default, bool) or self.default == ():
+            return words({self.name.removeprefix("--"): self.default})[0]
+        return shlex.join(kinds.texts(self.default))
 
 
 def describe(config: type) -> list[Flag]:
     """The flags of a demo's configuration, in the order of its fields.
 
     Raises:
-        PluginError: ``config`` is not a dataclass, or a field has no default.
+        PluginError: ``config`` is not a dataclass, or a field has no default, a type that no flag
+            can have, or a default that is not of its type.
     """
-    if not dataclasses.is_dataclass(config):
-        raise PluginError(f"the demo's config {config!r} is not a dataclass")
-    try:
-        hints = typing.get_type_hints(config)
-    except (NameError, TypeError) as error:
-        raise PluginError(
-            f"the type of a field of {config.__name__} is unknown: {error}"
-        ) from error
-    described = []
-    for field in dataclasses.fields(config):
-        if field.default is not dataclasses.MISSING:
-            default = field.default
-        elif field.default_factory is not dataclasses.MISSING:
-            default = field.default_factory()
-        else:
-            raise PluginError(
-                f"the field {field.name!r} of {config.__name__} has no default: a demo must run "
-                "without a flag"
-            )
-        described.append(
-            Flag(
-                "--" + field.name.replace("_", "-"),
-                _kind(hints[field.name]),
-                default,
-                field.metadata.get("help", ""),
-                field.metadata.get("bounds", {}),
-            )
+    return [
+        Flag(
+            one.flag,
+            one.kind.name,
+            kinds.plain(one.default),
+            one.metadata.get("help", ""),
+            one.metadata.get("bounds", {}),
+            one.kind.usage(one.flag),
         )
-    return described
+        for one in _fields(config)
+    ]
 
 
 def parse(config: type, tokens: Sequence[str], other_flags: Iterable[str] = ()) -> Any:
@@ -92,44 +87,22 @@ def parse(config: type, tokens: Sequence[str], other_flags: Iterable[str] = ()) 
 
     import cyclopts
 
-    flags = describe(config)
-    hints = typing.get_type_hints(config)
-    for token, following in itertools.pairwise([*tokens, "--"]):
-        name = token.removeprefix("--").replace("-", "_")
-        if hints.get(name) is bool and token.startswith("--") and not following.startswith("-"):
-            raise UsageError(f"{token} takes no value: type {token}, or --no-{token[2:]}")
-        if _is_tuple(hints.get(name)) and token.startswith("--") and following.startswith("--"):
-            none = (
-                f"; --empty-{token[2:]} is none at all"
-                if ... in typing.get_args(hints[name])
-                else ""
-            )
-            raise UsageError(f"{token} needs a value{none}")
-    annotations = {
-        field.name: Annotated[
-            hints[field.name],
-            cyclopts.Parameter(
-                converter=_whole if _all_whole(hints[field.name]) else None,
-                validator=_validator(field.metadata.get("bounds", {})),
-                consume_multiple=_is_tuple(hints[field.name]),
-            ),
-        ]
-        for field in dataclasses.fields(config)
-    }
+    fields = _fields(config)
+    _check_values({one.flag: one.kind for one in fields}, tokens)
 
     def collect(**given: Any) -> dict[str, Any]:
         return given
 
-    collect.__annotations__ = annotations
+    collect.__annotations__ = {one.name: _annotation(one) for one in fields}
     collect.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
             inspect.Parameter(
-                field.name,
+                one.name,
                 inspect.Parameter.KEYWORD_ONLY,
-                annotation=annotations[field.name],
-                default=flag.default,
+                annotation=collect.__annotations__[one.name],
+                default=one.default,
             )
-            for field, flag in zip(dataclasses.fields(config), flags, strict=True)
+            for one in fields
         ]
     )
     app = cyclopts.App(name="run", help_flags=[], version_flags=[])
@@ -140,7 +113,7 @@ def parse(config: type, tokens: Sequence[str], other_flags: Iterable[str] = ()) 
         )
     except cyclopts.UnknownOptionError as error:
         typed = error.token.keyword or error.token.value
-        known = [flag.name for flag in flags] + list(other_flags)
+        known = [one.flag for one in fields] + list(other_flags)
         raise UnknownNameError("flag", typed, known) from None
     except cyclopts.UnusedCliTokensError as error:
         (unexpected, *_) = error.unused_tokens or ["text"]
@@ -153,44 +126,124 @@ def parse(config: type, tokens: Sequence[str], other_flags: Iterable[str] = ()) 
         raise UsageError(f"the flags do not go together: {error}") from error
 
 
-def _whole(type_: Any, tokens: Sequence[Any]) -> Any:
-    """Whole numbers only: Cyclopts would round 3.5 to 4."""
-    numbers = []
-    for token in tokens:
+def plain(config: Any) -> dict[str, Any]:
+    """A configuration as the record has it: by field, values that JSON has (`kinds.plain`)."""
+    return {
+        field.name: kinds.plain(getattr(config, field.name)) for field in dataclasses.fields(config)
+    }
+
+
+def words(config: Mapping[str, Any]) -> list[str]:
+    """The words of a command line that give ``config`` again, which is as the record has it.
+
+    ``None`` has no word: it can be the default alone.
+    """
+    words: list[str] = []
+    for name, value in config.items():
+        flag = "--" + name.replace("_", "-")
+        texts = kinds.texts(value)
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            words.append(flag if value else kinds.negative(flag))
+        elif not texts:
+            words.append(kinds.negative(flag, "empty"))
+        elif any(text.startswith("-") for text in texts):  # it must not be taken for a flag
+            words += [f"{flag}={text}" for text in texts]
+        else:
+            words += [flag, *texts]
+    return words
+
+
+@dataclasses.dataclass(frozen=True)
+class _Field:
+    name: str
+    flag: str
+    kind: kinds.Kind
+    default: Any
+    metadata: Mapping[str, Any]
+
+
+def _fields(config: type) -> list[_Field]:
+    if not dataclasses.is_dataclass(config):
+        raise PluginError(f"the demo's config {config!r} is not a dataclass")
+    try:
+        hints = typing.get_type_hints(config)
+    except (NameError, TypeError) as error:
+        raise PluginError(
+            f"the type of a field of {config.__name__} is unknown: {error}"
+        ) from error
+    found = []
+    for field in dataclasses.fields(config):
+        what = f"the field {field.name!r} of {config.__name__}"
+        if not field.init:
+            raise PluginError(f"{what} is made with init=False, so no flag can set it")
+        if field.default is not dataclasses.MISSING:
+            default = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        else:
+            raise PluginError(f"{what} has no default: a demo must run without a flag")
         try:
-            numbers.append(int(token.value))
-        except ValueError:
-            raise ValueError(f"{token.value!r} is not a whole number") from None
-    return tuple(numbers) if _is_tuple(type_) else numbers[0]
+            kind = kinds.Kind.of(hints[field.name])
+            default = kind.checked(default, field.metadata.get("bounds", {}))
+        except TypeError as error:
+            raise PluginError(f"{what} {error}") from None
+        except ValueError as error:
+            raise PluginError(f"{what}: {error}") from None
+        flag = "--" + field.name.replace("_", "-")
+        found.append(_Field(field.name, flag, kind, default, field.metadata))
+    return found
 
 
-def _validator(bounds: Mapping[str, float]) -> Any:
+def _check_values(known: Mapping[str, kinds.Kind], tokens: Sequence[str]) -> None:
+    """Refuse a tuple without a value and a yes or no with one, better than Cyclopts does."""
+    switches: dict[str, str] = {}
+    for name, kind in known.items():
+        if kind.places == (bool,) and kind.form == "one":
+            switches |= {name: name, kinds.negative(name): name}
+    for token, following in itertools.pairwise([*tokens, "--"]):
+        follows = not following.startswith("--")
+        if token in switches and follows:
+            on = switches[token]
+            raise UsageError(
+                f"{token} takes no value such as {following!r}: {on} is yes, "
+                f"{kinds.negative(on)} is no"
+            )
+        if token in known and known[token].form != "one" and not follows:
+            none = f"; {kinds.negative(token, 'empty')} is none at all"
+            raise UsageError(f"{token} needs a value{none if known[token].form == 'open' else ''}")
+
+
+def _annotation(field: _Field) -> Any:
+    """What Cyclopts is to know: how many words a flag takes, and what becomes of them."""
+    import cyclopts
+
+    kind = field.kind
+    bounds = field.metadata.get("bounds", {})
+
+    def convert(_: Any, tokens: Sequence[Any]) -> Any:
+        return kind.read([token.value for token in tokens])
+
     def validate(_: Any, value: Any) -> None:
-        for one in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(one, float) and not math.isfinite(one):
-                raise ValueError(f"{one} is not a finite number")
-            for name, bound in bounds.items():
-                if not _HOLDS[name](one, bound):
-                    raise ValueError(f"{one} is not {_WORDS[name]} {bound:g}")
+        kinds.check_bounds(value if isinstance(value, tuple) else (value,), bounds)
 
-    return validate
-
-
-def _is_tuple(hint: Any) -> bool:
-    return typing.get_origin(hint) is tuple
-
-
-def _element(hint: Any) -> Any:
-    return typing.get_args(hint)[0] if _is_tuple(hint) else hint
-
-
-def _all_whole(hint: Any) -> bool:
-    elements = typing.get_args(hint) if _is_tuple(hint) else (hint,)
-    return all(one is int for one in elements if one is not ...)
-
-
-def _kind(hint: Any) -> str:
-    if typing.get_origin(hint) is typing.Literal:
-        return "|".join(map(str, typing.get_args(hint)))
-    name = getattr(_element(hint), "__name__", str(hint))
-    return f"{name} …" if _is_tuple(hint) else name
+    if kind.form == "one" and kind.places == (bool,):
+        return Annotated[
+            bool, cyclopts.Parameter(name=field.flag, negative=kinds.negative(field.flag))
+        ]
+    if kind.form == "one":
+        return Annotated[
+            str, cyclopts.Parameter(name=field.flag, converter=convert, validator=validate)
+        ]
+    # a fixed tuple counts its words itself: so --pair=-a --pair=-b is one, too
+    return Annotated[
+        tuple[str, ...],
+        cyclopts.Parameter(
+            name=field.flag,
+            negative=kinds.negative(field.flag, "empty") if kind.form == "open" else (),
+            converter=convert,
+            validator=validate,
+            consume_multiple=True,
+        ),
+    ]

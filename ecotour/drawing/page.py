@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ecotour.contract import flags
 from ecotour.contract.exhibits import Code, Film, Images, Table
 from ecotour.drawing import account, look, wording
 from ecotour.drawing.figures import HALF, SMALL, Picture, picture, svg_picture
@@ -123,14 +124,7 @@ def repeat_command(record: Mapping[str, Any]) -> str:
         words += ["--data", source]
     if record.get("data_dir"):
         words += ["--data-dir", str(record["data_dir"])]
-    for key, value in (record.get("config") or {}).items():
-        if isinstance(value, bool):
-            words.append(_flag(key) if value else _flag(key).replace("--", "--no-", 1))
-        elif isinstance(value, list | tuple):
-            words += [_flag(key), *map(str, value)]
-        elif value is not None:
-            words += [_flag(key), str(value)]
-    return shlex.join(words)
+    return shlex.join(words + flags.words(record.get("config") or {}))
 
 
 def _resume_command(record: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ecotour.contract import flags
 from ecotour.contract.demo import State
 from ecotour.contract.events import NOT_METRICS
 from ecotour.contract.plan import Plan
@@ -50,7 +51,6 @@ class Continuation:
 
 def identity(plan: Plan) -> dict[str, Any]:
     """Whose a checkpoint is, as JSON has it. Reads JAX's settings."""
-    import dataclasses
     import json
 
     import jax
@@ -63,7 +63,7 @@ def identity(plan: Plan) -> dict[str, Any]:
         "demo": plan.demo,
         "distribution": plan.distribution if plan.source_file is None else None,
         "source_hash": plan.source_hash,
-        "config": dataclasses.asdict(plan.config),
+        "config": flags.plain(plan.config),
         "seed": plan.seed,
         "x64": environment.x64(),
         "matmul_precision": environment.matmul_precision(),

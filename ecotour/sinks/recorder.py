@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ecotour.contract import events
+from ecotour.contract import events, flags
 from ecotour.contract.demo import Check
 from ecotour.contract.plan import Plan
 from ecotour.errors import RecordError
@@ -254,7 +254,7 @@ def _asked(plan: Plan) -> dict[str, Any]:
         "source_file": None if plan.source_file is None else str(plan.source_file),
         "source_hash": plan.source_hash,
         "seed": plan.seed,
-        "config": dataclasses.asdict(plan.config),
+        "config": flags.plain(plan.config),
         "steps_asked": plan.steps,
         "checkpoint_every": plan.checkpoint_every,
         "stop_on_nonfinite": plan.stop_on_nonfinite,
