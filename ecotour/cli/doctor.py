@@ -12,7 +12,7 @@ from typing import Any
 from ecotour.contract.plan import DataChoice
 from ecotour.discovery import metadata, registry
 from ecotour.errors import EcotourError
-from ecotour.machine import environment
+from ecotour.machine import environment, variables
 from ecotour.machine.version import __version__
 
 
@@ -51,7 +51,11 @@ def examine() -> dict[str, Any]:
     for name, why in metadata.damaged().items():
         if name not in known:
             findings.append(f"the entry points of {name} cannot be read: {why}: reinstall {name}")
-    devices = _devices(findings)
+    if faulty := variables.fault():
+        findings.append(faulty)
+    else:
+        findings += variables.misspelt()
+    devices = None if faulty else _devices(findings)
     cache = environment.cache_directory()
     if not _writable(cache):
         findings.append(
