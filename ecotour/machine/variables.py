@@ -60,8 +60,10 @@ def misspelt() -> list[str]:
         return []
     import difflib
 
-    import jax
-
+    try:
+        import jax
+    except ImportError:
+        return []
     known = {name.upper() for name in jax.config.values}
     near = {
         name: difflib.get_close_matches(name, known, n=1, cutoff=0.9)
@@ -95,7 +97,7 @@ def _blame(error: ValueError) -> str:
             if name.startswith(_OURS) and name in os.environ:
                 may_be = _may_be(frames)
                 value = f"{name}={shlex.quote(os.environ[name])}"
-                told = f", it may be {may_be}" if may_be else ""
+                told = f", it may be {may_be}" if may_be else f" ({error})"
                 return f"{value}: JAX cannot read it{told}: correct it, or unset {name}"
     return ""
 
