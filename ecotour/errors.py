@@ -5,7 +5,7 @@
     EcotourError                 one line for the user; `--debug` shows the traceback
     ├── UsageError               the command cannot be carried out as typed         exit 2
     │   └── UnknownNameError     no such demo, flag or file; knows the nearest one  exit 2
-    ├── PluginError              a demo could not be found, imported or built       exit 1
+    ├── PluginError              a demo is not found, imported or built, or no JAX  exit 1
     ├── ContractError            a demo broke the contract while it ran             exit 1
     ├── DataError                data is missing, incomplete or altered             exit 1
     ├── RecordError              a run directory cannot be written or read          exit 1
@@ -59,7 +59,7 @@ class UnknownNameError(UsageError):
 
 
 class PluginError(EcotourError):
-    """A demo could not be found, imported or built."""
+    """A demo could not be found, imported or built, or JAX cannot be started."""
 
 
 class ContractError(EcotourError):

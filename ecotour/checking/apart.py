@@ -19,6 +19,7 @@ from typing import Any
 from ecotour.checking.table import TABLE, Found, Report, fill
 from ecotour.discovery import metadata
 from ecotour.errors import EcotourError, UsageError
+from ecotour.machine import variables
 
 TIMEOUT_S = 1800.0
 DEVICES = 2
@@ -119,6 +120,9 @@ def _main(order: dict[str, Any]) -> None:
 
         discovery = [] if is_file(order["target"]) else found_at_discovery(order["target"])
         began = time.process_time()
+        if said := variables.fault():
+            tell(refused=said, usage=False)
+            return
         import jax
 
         from ecotour.checking import bench  # noqa: F401 - imports the runner, which is ours

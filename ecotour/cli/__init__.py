@@ -15,8 +15,6 @@ from collections.abc import Callable
 
 from ecotour.cli.parser import parse
 
-LOADS_DEMOS = ("show", "run", "resume", "check", "record", "drift", "export")
-
 
 def main(argv: list[str] | None = None) -> int:
     """Carry out a command line, and return the exit code.
@@ -44,10 +42,6 @@ def _main(argv: list[str], interrupted: Callable[[], bool]) -> int:
         # a module called "list" in this package would hide the builtin from it
         module = {"list": "listing"}.get(arguments.command, arguments.command)
         command = importlib.import_module(f"ecotour.cli.{module}")
-        if arguments.command in LOADS_DEMOS:
-            from ecotour.machine import switches
-
-            switches.check()
         # `list` reads the metadata with eyes of its own, and has no time to import those of others
         with contextlib.nullcontext() if arguments.command == "list" else _forgiving():
             code = int(command.main(arguments))

@@ -12,7 +12,7 @@ from typing import Any
 from ecotour.contract.plan import DataChoice
 from ecotour.discovery import apart, metadata, registry
 from ecotour.errors import EcotourError
-from ecotour.machine import backend, environment, switches
+from ecotour.machine import backend, environment, variables
 from ecotour.machine.version import __version__
 
 
@@ -51,7 +51,11 @@ def examine(limit_s: float = apart.LIMIT_S) -> dict[str, Any]:
     for name, why in metadata.damaged().items():
         if name not in known:
             findings.append(f"the entry points of {name} cannot be read: {why}: reinstall {name}")
-    devices = _devices(findings)
+    if faulty := variables.fault():
+        findings.append(faulty)
+    else:
+        findings += variables.misspelt()
+    devices = None if faulty else _devices(findings)
     cache = environment.cache_directory()
     if not _writable(cache):
         findings.append(
@@ -85,11 +89,6 @@ def examine(limit_s: float = apart.LIMIT_S) -> dict[str, Any]:
 
 
 def _devices(findings: list[str]) -> str | None:
-    try:
-        switches.check()
-    except EcotourError as error:
-        findings.append(str(error))
-        return None  # XLA would end this process too
     try:
         import jax
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ecotour.discovery import registry
 from ecotour.errors import EcotourError, PluginError, UsageError
+from ecotour.machine import variables
 
 if TYPE_CHECKING:
     from ecotour.contract.demo import Demo, Program
@@ -21,9 +22,13 @@ def load(name: str, disable: list[str], provider: str | None) -> tuple[registry.
         EcotourError: It cannot be found or loaded.
     """
     if name.endswith(".py") or "/" in name or "\\" in name:
-        return registry.load_file(Path(name))
-    entry = registry.pick(name, disable, provider)
-    return entry, registry.load(entry)
+        entry, demo = registry.load_file(Path(name))
+    else:
+        entry = registry.pick(name, disable, provider)
+        demo = registry.load(entry)
+    for line in variables.misspelt():
+        print(f"ecotour: {line}", file=sys.stderr)
+    return entry, demo
 
 
 def source_file(entry: registry.Entry) -> Path | None:

@@ -95,10 +95,14 @@ def load(entry: Entry) -> Demo:
     """Import the plugin of ``entry`` and ask it for its demo.
 
     Raises:
-        PluginError: It cannot be imported, or its hook is missing, misspelt or wrong.
+        PluginError: It cannot be imported, its hook is missing, misspelt or wrong, or a variable
+            of the environment keeps JAX from starting.
     """
     import importlib
 
+    from ecotour.machine import variables
+
+    variables.refuse_faulty()  # or the demo is blamed for it
     try:
         module = importlib.import_module(entry.module)
     except KeyboardInterrupt:
@@ -116,11 +120,14 @@ def load_file(path: Path) -> tuple[Entry, Demo]:
 
     Raises:
         UsageError: There is no such file, or its path is not UTF-8.
-        PluginError: It cannot be imported, or its hook is missing, misspelt or wrong.
+        PluginError: It cannot be imported, its hook is missing, misspelt or wrong, or a variable
+            of the environment keeps JAX from starting.
     """
     import importlib.machinery
     import importlib.util
     import sys
+
+    from ecotour.machine import variables
 
     if not path.is_file():
         raise UsageError(f"no such file: {path}")
@@ -138,6 +145,7 @@ def load_file(path: Path) -> tuple[Entry, Demo]:
     module_name = f"ecotour_file_{name}"
     entry = Entry(name, str(path), FILE, module_name)
     loader = importlib.machinery.SourceFileLoader(module_name, str(path))
+    variables.refuse_faulty()
     spec = importlib.util.spec_from_file_location(module_name, path, loader=loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
