@@ -136,7 +136,9 @@ def learner(config: Config, trained: Callable[[Network], Any]) -> ecotour.Step:
             return jnp.mean((predict(model, batch["x"]) - batch["y"]) ** 2)
 
         loss, gradient = loss_of(learned)
-        updates, optimizer = adam.update(gradient, state.optimizer)
+        # Adam raises a float to the power of its int32 count; strict promotion would refuse.
+        with jax.numpy_dtype_promotion("standard"):
+            updates, optimizer = adam.update(gradient, state.optimizer)
         arrays = eqx.combine(eqx.apply_updates(learned, updates), frozen)
         return State(arrays, state.drawn, optimizer), {"loss": loss}
 

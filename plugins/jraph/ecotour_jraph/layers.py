@@ -82,7 +82,7 @@ class Attention(hk.Module):
 
         def logits(senders: jax.Array, receivers: jax.Array, edges: None) -> jax.Array:
             pairs = jnp.concatenate([senders, receivers], axis=-1)  # [E, heads, 2 depth]
-            return jax.nn.leaky_relu((pairs * score).sum(axis=-1, keepdims=True), 0.2)
+            return jax.nn.leaky_relu((pairs * score[None]).sum(axis=-1, keepdims=True), 0.2)
 
         def join(heads: jax.Array) -> jax.Array:
             return heads.reshape(n_node, self.width)

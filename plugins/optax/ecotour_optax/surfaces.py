@@ -138,8 +138,8 @@ def height(surface: jax.Array, point: jax.Array) -> jax.Array:
 def walker(name: str, capacity: int) -> ecotour.Step:
     """The step that walks with optimizer ``name`` over all surfaces, remembering T points."""
     optimizer, searching = PANEL[name], name == "lbfgs"
-    rates = jnp.array([jnp.nan] if searching else RATES, jnp.float32)
-    lowest = jnp.array([[surface.lowest] for surface in SURFACES.values()], jnp.float32)
+    rates = np.array([np.nan] if searching else RATES, np.float32)
+    lowest = np.array([[surface.lowest] for surface in SURFACES.values()], np.float32)
 
     def init(key: jax.Array, batch: Any) -> Walks:
         del key, batch  # the walks are the same in every run
