@@ -1,5 +1,5 @@
 """This machine: versions, processor, cores, devices, and where it keeps what can be made again.
 
-From outside: `environment`, `variables` (those of JAX and XLA), and `version` (ecotour's own). Stands on
-no other room.
+From outside: `environment`, `variables` (those of JAX and XLA), and `version` (of ecotour itself).
+Stands on no other room.
 """
