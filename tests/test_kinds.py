@@ -194,7 +194,7 @@ def test_another_type_is_refused_with_the_field_s_name(hint: Any, default: Any, 
 def test_a_default_that_could_not_be_typed_is_refused(
     hint: Any, default: Any, bounds: dict[str, float], said: str
 ) -> None:
-    with pytest.raises(PluginError, match="^the field 'x_y' of Config") as caught:
+    with pytest.raises(PluginError, match=r"^the field 'x_y' of Config") as caught:
         flags.describe(config_of(hint, default, **bounds))
     assert said in str(caught.value)
 
@@ -235,8 +235,8 @@ def test_a_wrong_value_is_one_line_with_the_flag_s_name(
     assert "\n" not in str(caught.value)
 
 
-def demo_of(directory: Path) -> Any:
-    """The module of a demo with a flag of each kind."""
+def demo_of(directory: Path) -> Path:
+    """The file of a demo with a flag of each kind."""
     (directory / "kinds_demo.py").write_text(DEMO)
     return directory / "kinds_demo.py"
 
@@ -289,8 +289,8 @@ def test_a_run_with_every_kind_is_resumed_and_verified(
 ) -> None:
     file, run = demo_of(tmp_path), tmp_path / "run"
     words = shlex.split(
-        "--pair -1 2.5 --kinds part all-of-it --kind ALL_OF_IT --place=-p/q --words=--seed --words=9 "
-        "--mode b false --no-on"
+        "--pair -1 2.5 --kinds part all-of-it --kind ALL_OF_IT --place=-p/q "
+        "--words=--seed --words=9 --mode b false --no-on"
     )
     common = ["--steps", "2", "--out", str(run), "--checkpoint-every", "1", "--quiet"]
     assert cli.main(["run", str(file), *words, *common]) == 0
