@@ -80,7 +80,8 @@ stage(
 stage(
     "config",
     "The demo's config is not a dataclass of flags with defaults",
-    "A demo must run without a flag, and its flags are read from the fields of a dataclass",
+    "A demo must run without a flag, and its flags are read from the fields of a dataclass, whose "
+    "types are those that a command line and a record can hold",
     "Write a @dataclass(frozen=True) whose fields are made with ecotour.flag(default, help)",
 )
 stage(

@@ -292,8 +292,10 @@ def flag(
     """Return a dataclass field that becomes a typed command-line flag.
 
     ``batch_size: int = flag(64, "images a step", at_least=1)`` is ``--batch-size N``. The type is
-    the annotation: int, float, bool, str, ``Literal``, or ``tuple`` of these (``--channels 8 16``).
-    The bounds (inclusive, and exclusive: ``above``, ``below``) hold for each element of a tuple.
+    the annotation: int, float, bool, str, ``Path``, ``Literal``, ``Enum`` (typed by the members'
+    names), a fixed or open ``tuple`` of these (``--channels 8 16``), or any of them ``| None``
+    with the default ``None``. Another type is refused as the demo's flags are read.
+    The bounds (inclusive, and exclusive: ``above``, ``below``) hold for each number of a tuple.
     """
     bounds = {"at_least": at_least, "at_most": at_most, "above": above, "below": below}
     metadata = {"help": help, "bounds": {k: v for k, v in bounds.items() if v is not None}}

@@ -223,19 +223,20 @@ def _annotation(field: _Field) -> Any:
     bounds = field.metadata.get("bounds", {})
 
     def convert(_: Any, tokens: Sequence[Any]) -> Any:
-        return kind.read([token.value for token in tokens])
-
-    def validate(_: Any, value: Any) -> None:
-        kinds.check_bounds(value if isinstance(value, tuple) else (value,), bounds)
+        try:
+            value = kind.read([token.value for token in tokens])
+            kinds.check_bounds(value if isinstance(value, tuple) else (value,), bounds)
+        except ValueError as error:
+            # Cyclopts would leave the flag's name out where there are several words
+            raise UsageError(f"Invalid value for {field.flag}: {error}") from None
+        return value
 
     if kind.form == "one" and kind.places == (bool,):
         return Annotated[
             bool, cyclopts.Parameter(name=field.flag, negative=kinds.negative(field.flag))
         ]
     if kind.form == "one":
-        return Annotated[
-            str, cyclopts.Parameter(name=field.flag, converter=convert, validator=validate)
-        ]
+        return Annotated[str, cyclopts.Parameter(name=field.flag, converter=convert)]
     # a fixed tuple counts its words itself: so --pair=-a --pair=-b is one, too
     return Annotated[
         tuple[str, ...],
@@ -243,7 +244,6 @@ def _annotation(field: _Field) -> Any:
             name=field.flag,
             negative=kinds.negative(field.flag, "empty") if kind.form == "open" else (),
             converter=convert,
-            validator=validate,
             consume_multiple=True,
         ),
     ]

@@ -25,9 +25,7 @@ _HOLDS = {
     "below": lambda value, bound: value < bound,
 }
 _PLAIN = (int, float, bool, str, Path)
-_INSTEAD = (
-    "int, float, bool, str, Path, Literal, Enum, a tuple of these, or one of all these | None"
-)
+_INSTEAD = "int, float, bool, str, Path, Literal, Enum, a tuple of these, or any of these | None"
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ class Kind:
         if self.form == "open":
             return tuple(_read(self.places[0], word) for word in words)
         if len(words) != len(self.places):
-            raise ValueError(f"it takes {len(self.places)} values, and {len(words)} are given")
+            raise ValueError(f"it takes {len(self.places)} values ({self.name}), not {len(words)}")
         read = tuple(map(_read, self.places, words))
         return read if self.form == "fixed" else read[0]
 
