@@ -66,7 +66,10 @@ def test_values_arrive_with_their_types(tokens: list[str], changed: dict[str, An
         (["--pair"], "--pair needs a value$"),
         (["--pair", "1"], "--pair"),
         (["--mode", "fats"], '"slow", "fast"'),
-        (["--shuffle", "false"], "--shuffle takes no value: type --shuffle, or --no-shuffle"),
+        (
+            ["--shuffle", "false"],
+            "--shuffle takes no value such as 'false': --shuffle is yes, --no-shuffle is no",
+        ),
         (["stray"], "unexpected 'stray'"),
         (["--name", "both", "--no-shuffle"], "'both' needs --shuffle"),
     ],

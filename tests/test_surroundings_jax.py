@@ -1,4 +1,4 @@
-"""JAX's own surroundings: a platform that is not there, and what is raised in callbacks."""
+"""JAX's own surroundings: a platform that is not there, and steps that are not compiled."""
 
 from __future__ import annotations
 
@@ -7,30 +7,6 @@ from pathlib import Path
 import jax
 import pytest
 import runs
-
-CALLS_BACK = str(Path(__file__).parent / "demos" / "calls_back.py")
-
-
-@pytest.mark.parametrize("through", ["pure", "io"])
-def test_what_a_callback_raises_is_one_line_and_the_exception_itself(
-    through: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "run"
-    assert runs.ecotour("run", CALLS_BACK, "--through", through, "--quiet", "--out", out) == 1
-    said = capfd.readouterr().err
-    assert "calls_back failed: ValueError: out of paper" in said
-    assert "Traceback" not in said
-    assert said.count("ecotour:") == 1
-    assert runs.record(out)["status"] == "failed"
-
-
-def test_an_interrupt_in_a_callback_is_one(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "run"
-    assert runs.ecotour("run", CALLS_BACK, "--interrupt", "--quiet", "--out", out) == 130
-    said = capfd.readouterr().err
-    assert said.strip() == "ecotour: interrupted"
 
 
 @pytest.mark.parametrize("platform", ["cuda", "nonsense"])

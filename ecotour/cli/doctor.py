@@ -41,21 +41,21 @@ def examine(limit_s: float = apart.LIMIT_S) -> dict[str, Any]:
     for name in ("jax", "jaxlib", "pluggy", "orbax-checkpoint"):
         if versions[name] is None:
             findings.append(f"{name} is missing: pip install {name}")
-    entries = [apart.proved(entry, limit_s) for entry in registry.find()]
+    faulty = variables.fault()
+    findings += [faulty] if faulty else variables.misspelt()
+    devices = None if faulty else _devices(findings)
+    entries = registry.find()
+    if devices is not None:  # else each of them would end over the same
+        entries = [apart.proved(entry, limit_s) for entry in entries]
     if not any(entry.name == "gan" for entry in entries):
         findings.append("the flagship is not installed: pip install ecotour-gan")
     for entry in entries:
-        if entry.status != "ok":
+        if entry.status not in ("ok", "installed"):
             findings.append(f"demo {entry.name} is {entry.status}: {entry.reason}")
     known = {metadata.canonical(entry.distribution) for entry in entries}
     for name, why in metadata.damaged().items():
         if name not in known:
             findings.append(f"the entry points of {name} cannot be read: {why}: reinstall {name}")
-    if faulty := variables.fault():
-        findings.append(faulty)
-    else:
-        findings += variables.misspelt()
-    devices = None if faulty else _devices(findings)
     cache = environment.cache_directory()
     if not _writable(cache):
         findings.append(
