@@ -27,6 +27,8 @@ from ecotour.trust.records import KIND, SCHEMA, Shown, read
 LARGEST_SVG = 120_000
 Drawn: TypeAlias = dict[str, tuple[Exhibit, float]]
 """What was drawn, by its file's stem, and for which width in inches."""
+DIGEST_DIGITS = 16
+"""Of the digest of a leaf, so many hexadecimal digits are kept."""
 MOMENTS = 5
 """Of what a demo shows along the way, so many pictures are kept, the last among them."""
 FIRST_ROWS = 12
@@ -37,7 +39,7 @@ as there is room for.
 
 _KEPT_AS_IT_IS = (
     "demo", "distribution", "seed", "config", "steps_asked", "totals", "log_every", "data",
-    "datasets", "digests", "notes", "ledger", "metrics", "guides", "checks", "nonfinite",
+    "datasets", "notes", "ledger", "metrics", "guides", "checks", "nonfinite",
     "warnings", "unshown",
 )  # fmt: skip
 _PATH = re.compile(
@@ -131,6 +133,7 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
         "schema": SCHEMA,
         "kind": KIND,
         **{key: known.get(key) for key in _KEPT_AS_IT_IS},
+        "digests": _short(known.get("digests") or {}),
         "about": identity.summary,
         "teaches": identity.teaches,
         "flags": identity.flags,
@@ -152,6 +155,14 @@ def _fill(fresh: Path, run_dir: Path, known: Mapping[str, Any], identity: Identi
     if budget.size(fresh) > budget.BUDGET:
         remarks.append(f"the record is larger than {budget.BUDGET / 1000:g} kB: show less")
     return remarks
+
+
+def _short(digests: Mapping[str, Any]) -> dict[str, Any]:
+    """Digests cut to what tells two states apart; whole they would take a tenth of a record."""
+    return {
+        of: one | {"leaves": {k: v[:DIGEST_DIGITS] for k, v in one["leaves"].items()}}
+        for of, one in digests.items()
+    }
 
 
 def _beside(file: Path, record_dir: Path) -> str:
