@@ -56,6 +56,7 @@ def assert_contract(demo: str | Path | Demo, *flags: str) -> Report:
         AssertionError: There are findings.
         EcotourError: There is no such demo.
     """
+    from ecotour.checking.table import fill
     from ecotour.contract.demo import Demo
 
     if isinstance(demo, Demo):
@@ -71,6 +72,7 @@ def assert_contract(demo: str | Path | Demo, *flags: str) -> Report:
 
         report = check(str(demo), flags)
     if report.found:
+        fill()  # the findings' own words
         raise AssertionError("\n".join(["", *(found.line for found in report.found)]))
     return report
 

@@ -112,7 +112,7 @@ def test_metrics_and_checks_are_compared_within_tolerances(docs: Path) -> None:
     rows = old.rows()
     changed = [row | {"loss": row["loss"] * (1.04 if row["step"] > 10 else 1.0005)} for row in rows]
     checks = [check | {"value": check["value"] * 1.1} for check in old.document["checks"]]
-    document = dict(old.document) | {"checks": checks, "schema": 1}
+    document = dict(old.document) | {"checks": checks, "schema": 1, "command": []}
 
     def differences() -> list[str]:
         (run / "metrics.jsonl").write_text("\n".join(json.dumps(row) for row in changed) + "\n")

@@ -210,7 +210,7 @@ def test_a_number_that_is_not_there_is_a_warning(text: str, said: str, site: Pat
 
 def test_a_missing_record_can_be_allowed(site: Path) -> None:
     shutil.rmtree(site / "kept" / "gan")
-    build(site, "-D", "suppress_warnings=ecotour.rundir.record")
+    build(site, "-D", "suppress_warnings=ecotour.record")
     assert "No run of gan has been recorded yet." in text_of(site / "html" / "index.html")
 
 
