@@ -132,7 +132,8 @@ def stdout_for_json(wanted: bool, *, is_product: bool = False) -> Iterator[IO[st
         except EcotourError as error:
             if is_product:
                 raise
-            print(f"ecotour: {error}", file=sys.stderr)
+            with contextlib.suppress(OSError):  # that stream may take nothing either
+                print(f"ecotour: {error}", file=sys.stderr, flush=True)
     finally:
         sys.stdout = python_stdout
         os.dup2(saved, 1)
