@@ -8,7 +8,7 @@ import pytest
 from runs import ecotour
 
 from ecotour.rundir.checkpoint import Store
-from ecotour.rundir.stored import slug
+from ecotour.rundir.stored_exhibits import slug
 
 NAMES = ["con", "NUL", "aux", "com1", "Lpt9", 'a:b<>"|?*\\', "dot.", "space ", "../up"]
 
