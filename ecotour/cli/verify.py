@@ -68,7 +68,7 @@ def main(arguments: argparse.Namespace) -> int:
             raise RecordError(f"{original.path} has no report that the new run has too")
         causes = causes_of(original.document, now)
         if arguments.json:
-            document = {"schema": 1, "what": str(original.path), "command": ["ecotour", "run"]}
+            document: dict[str, Any] = {"schema": 1, "what": str(original.path)}
             document["command"] = ["ecotour", "run", *words]
             document |= dataclasses.asdict(finding) | {"causes": causes}
             stdout.write(to_json(document, indent=1) + "\n")
