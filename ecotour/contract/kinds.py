@@ -128,7 +128,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return tuple(map(plain, value))
     if isinstance(value, enum.Enum):
-        return _typed(value)
+        return _typed(value.name)
     return str(value) if isinstance(value, Path) else value
 
 
@@ -144,7 +144,7 @@ def choices(place: Any) -> list[str]:
         return ["true", "false"]
     if typing.get_origin(place) is typing.Literal:
         return [str(one) for one in typing.get_args(place)]
-    return [_typed(one) for one in place] if _is_enum(place) else []
+    return [_typed(one.name) for one in place] if _is_enum(place) else []
 
 
 def check_bounds(values: Sequence[Any], bounds: Mapping[str, float]) -> None:
@@ -188,8 +188,9 @@ def _name(place: Any) -> str:
     return "|".join(words) or str(place.__name__)
 
 
-def _typed(member: enum.Enum) -> str:
-    return member.name.lower().strip("_").replace("_", "-")
+def _typed(name: str) -> str:
+    """The name of an enum's member as it is typed; what is typed so already stays as it is."""
+    return name.lower().strip("_").replace("_", "-")
 
 
 def _made(place: Any, value: Any) -> Any:
@@ -215,7 +216,7 @@ def _read(place: Any, word: str) -> Any:
         return place(word)
     known = choices(place)
     if _is_enum(place):
-        word = word.lower().strip("_").replace("_", "-")
+        word = _typed(word)
     if word not in known:
         import difflib
 
