@@ -77,8 +77,8 @@ def parse(argv: list[str]) -> argparse.Namespace:
     if arguments.command is None:
         raise UsageError("which command? see `ecotour --help`")
     if rest and arguments.command not in ("run", "record", "check"):
-        flags = [o for a in commands.choices[arguments.command]._actions for o in a.option_strings]
         if rest[0].startswith("-"):
+            flags = _options(commands.choices[arguments.command])
             raise UnknownNameError("flag", rest[0], flags)
         raise UsageError(f"unexpected {rest[0]!r}; see `ecotour {arguments.command} --help`")
     for name, value in vars(arguments).items():
@@ -170,7 +170,11 @@ def make_parser(*, sinks: bool = False) -> tuple[_Parser, argparse._SubParsersAc
 def own_flags(command: str, *, sinks: bool = False) -> list[str]:
     """The flags of a command itself, which a demo's own may not be."""
     _, commands = make_parser(sinks=sinks)
-    return [o for a in commands.choices[command]._actions for o in a.option_strings]
+    return _options(commands.choices[command])
+
+
+def _options(command: argparse.ArgumentParser) -> list[str]:
+    return [option for action in command._actions for option in action.option_strings]
 
 
 def _add_sink_flags(command: argparse.ArgumentParser) -> None:
