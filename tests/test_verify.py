@@ -88,7 +88,7 @@ def test_an_edited_row_and_an_edited_digest_are_named(
     known["fit"]["leaves"] = dict.fromkeys(known["fit"]["leaves"], "0")
     assert cli.main(["verify", str(changed(run, digests=known))]) == 0
     said = capsys.readouterr().out
-    assert ": close (30 reports, 1 leaves" in said
+    assert ": close (30 reports, 1 leaf of" in said
     assert "the first leaf that is not the same: fit: state" in said
 
 
@@ -111,6 +111,22 @@ def test_what_cannot_be_repeated_says_what_is_missing(
     assert not said.out
 
 
+def test_a_run_that_was_not_compiled_is_verified_uncompiled(
+    original: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = original.parent / "line.py"
+    run = make_run(tmp_path / "eager", "--steps", "3", "--eager", file=file)
+    assert cli.main(["verify", str(run), "--json"]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert "--eager" in found["command"]
+    assert found["verdict"] == "same bits"
+
+
+def test_steps_beyond_the_record_are_refused(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["verify", str(run), "--steps", "31"]) == 2
+    assert "--steps 31: the last report is of step 30" in capsys.readouterr().err
+
+
 def test_fewer_steps_than_there_are_reports_of_and_no_run_at_all(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,6 +140,10 @@ def test_fewer_steps_than_there_are_reports_of_and_no_run_at_all(
 def test_the_first_parting_counts_and_the_tolerance_grows_with_the_steps() -> None:
     assert compare(ROWS, ROWS, STATE, STATE).verdict == "same bits"
     assert compare(ROWS, rows_with(1, elapsed_s=9.0), {}, {}).verdict == "same bits"
+    tiny = compare(ROWS, rows_with(1, loss=1.00001), STATE, STATE)
+    assert (tiny.verdict, tiny.largest) == ("close", {"fit.loss": pytest.approx(1e-5, rel=1e-3)})
+    small = compare(rows_with(1, loss=1e-6), rows_with(1, loss=3e-6), {}, {})
+    assert (small.verdict, small.largest) == ("close", {"fit.loss": pytest.approx(2 / 3)})
     near = compare(ROWS, rows_with(500, loss=0.0025), STATE, STATE)
     assert (near.verdict, near.largest) == ("close", {"fit.loss": pytest.approx(0.2)})
     early = compare(ROWS, rows_with(10, loss=0.11), STATE, STATE)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ecotour.cli import process
-from ecotour.drawing import page, wording
+from ecotour.drawing import page
 from ecotour.errors import EcotourError, RecordError, UsageError
 from ecotour.machine import environment
 from ecotour.rundir import record
@@ -104,14 +104,17 @@ def words_of(original: Original, steps: int | None) -> list[str]:
     """What is to follow ``ecotour run``, so that the new run reports at the recorded steps.
 
     Raises:
-        UsageError: Fewer steps are asked for than stand before the first report.
+        UsageError: Fewer steps are asked for than stand before the first report, or more than
+            before the last one.
     """
     document = original.document
     words = shlex.split(page.repeat_command(document))[2:]
-    first = min(row["step"] for row in original.rows)
+    reported = [row["step"] for row in original.rows]
     if steps is not None:
-        if steps < first:
-            raise UsageError(f"--steps {steps}: the first report is of step {first}")
+        if steps < min(reported):
+            raise UsageError(f"--steps {steps}: the first report is of step {min(reported)}")
+        if steps > max(reported):
+            raise UsageError(f"--steps {steps}: the last report is of step {max(reported)}")
         words += ["--steps", str(steps)]
     intervals = set((document.get("log_every") or {}).values())
     return words + (["--log-every", str(min(intervals))] if intervals else [])
@@ -134,9 +137,10 @@ def causes_of(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 def tell(original: Original, finding: verify.Finding, causes: list[str]) -> None:
     """Print the verdict, and below it what it stands on."""
-    leaves = f", {wording.number(finding.leaves)} leaves of the last state"
-    looked = f"{wording.number(finding.reports)} reports{leaves if finding.leaves else ''} compared"
-    print(f"{original.path}: {_sentence(finding)} ({looked})")
+    looked = _count(finding.reports, "report")
+    if finding.leaves:
+        looked += f", {_count(finding.leaves, 'leaf', 'leaves')} of the last state"
+    print(f"{original.path}: {_sentence(finding)} ({looked} compared)")
     for name, apart in finding.largest.items():
         print(f"  {name}: at most {apart:.2g} apart, relative")
     if finding.leaf:
@@ -150,6 +154,10 @@ def tell(original: Original, finding: verify.Finding, causes: list[str]) -> None
         return
     for line in causes or ["nothing that is recorded: look at the code"]:
         print(f"  what is otherwise: {line}")
+
+
+def _count(number: int, one: str, several: str = "") -> str:
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def _sentence(finding: verify.Finding) -> str:

@@ -122,6 +122,8 @@ def repeat_command(record: Mapping[str, Any]) -> str:
     source = (record.get("data") or {}).get("source")
     if source in ("embedded", "tfds"):
         words += ["--data", source]
+    if "--eager" in (record.get("command") or ()):
+        words.append("--eager")
     if record.get("data_dir"):
         words += ["--data-dir", str(record["data_dir"])]
     return shlex.join(words + flags.words(record.get("config") or {}))

@@ -95,7 +95,7 @@ def compare(
                 continue
             same = False
             apart = _apart(a, b)
-            if apart > tolerance(old["step"]):
+            if apart > tolerance(old["step"]) and not _negligible(a, b):
                 parting = Parting(old["of"], old["step"], metric, a, new.get(metric))
                 return Finding("diverged", reports, 0, largest, parting)
             largest[name] = max(apart, largest.get(name, 0.0))
@@ -123,9 +123,13 @@ def _apart(one: Any, other: Any) -> float:
     """The relative difference of two numbers; infinite where one of them is none."""
     if not all(isinstance(each, int | float) for each in (one, other)):
         return math.inf
-    if abs(one - other) <= NEGLIGIBLE:
-        return 0.0
     return abs(one - other) / max(abs(one), abs(other))
+
+
+def _negligible(one: Any, other: Any) -> bool:
+    """Whether both are numbers so near to each other that the relative difference says nothing."""
+    numbers = all(isinstance(each, int | float) for each in (one, other))
+    return numbers and abs(one - other) <= NEGLIGIBLE
 
 
 def _leaves(then: Digests, now: Digests) -> tuple[int, str | None]:
