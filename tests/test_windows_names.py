@@ -33,6 +33,15 @@ def test_no_plugin_is_made_of_a_device(
     assert not list(workdir.iterdir())
 
 
+@pytest.mark.parametrize("out", ["con", "new/NUL", "aux.d", "com1/run"])
+def test_no_run_is_put_where_a_device_is(
+    out: str, workdir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ecotour("run", "jax", "--out", out) == 1
+    assert f"--out {out}: " in capsys.readouterr().err
+    assert not list(workdir.iterdir())
+
+
 @pytest.mark.parametrize(
     ("words", "near"),
     [("run GAN", "gan"), ("RUN gan", "run"), ("list --JSON", "--json"),

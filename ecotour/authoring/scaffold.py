@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ecotour.discovery import registry
 from ecotour.errors import UsageError
+from ecotour.machine import names
 from ecotour.machine.version import __version__
-from ecotour.rundir.files import RESERVED
 
 FILES = {
     "pyproject.toml": "pyproject.toml.j2",
@@ -52,7 +52,7 @@ def module_for(name: str) -> str:
             f"{name!r} cannot be a demo's name: use small letters, digits and hyphens, a letter "
             "first, at most 41 of them"
         )
-    if RESERVED.fullmatch(name):
+    if names.is_device(name):
         raise UsageError(f"{name!r} is a device to Windows, not a folder: try {name}-demo")
     module = name.replace("-", "_")
     if keyword.iskeyword(module) or keyword.issoftkeyword(module):

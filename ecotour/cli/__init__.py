@@ -74,6 +74,7 @@ def _backend_first(error: Exception | KeyboardInterrupt) -> Exception | Keyboard
     from ecotour.errors import PluginError
     from ecotour.machine import backend
 
-    if not os.environ.get("JAX_PLATFORMS") or not (fault := backend.fault()):
+    chosen = any(os.environ.get(name) for name in backend.VARIABLES)
+    if not chosen or not (fault := backend.fault()):
         return error
     return PluginError(fault)

@@ -14,6 +14,7 @@ from ecotour.cli.job import Job, Options
 from ecotour.contract import flags
 from ecotour.contract.plan import Plan
 from ecotour.discovery import registry
+from ecotour.drawing import page
 from ecotour.errors import CheckpointError, RecordError, UnknownNameError, UsageError
 from ecotour.rundir import claim, record
 from ecotour.rundir.strict_json import to_json
@@ -38,7 +39,7 @@ def main(arguments: argparse.Namespace) -> int:
             if arguments.json:
                 stdout.write(to_json(known, indent=1) + "\n")
             return 0
-        with process.stop_signals() as stop:
+        with process.eager(page.was_eager(known)), process.stop_signals() as stop:
             directory = claim.RunDirectory.reopen(path)
             try:
                 job = job_of(arguments, known, path, began, stdout)

@@ -122,11 +122,16 @@ def repeat_command(record: Mapping[str, Any]) -> str:
     source = (record.get("data") or {}).get("source")
     if source in ("embedded", "tfds"):
         words += ["--data", source]
-    if "--eager" in (record.get("command") or ()):
+    if was_eager(record):
         words.append("--eager")
     if record.get("data_dir"):
         words += ["--data-dir", str(record["data_dir"])]
     return shlex.join(words + flags.words(record.get("config") or {}))
+
+
+def was_eager(record: Mapping[str, Any]) -> bool:
+    """Whether a run compiled nothing, because of ``--eager`` or ``JAX_DISABLE_JIT``."""
+    return bool((record.get("environment") or {}).get("disable_jit"))
 
 
 def _resume_command(record: Mapping[str, Any]) -> str:

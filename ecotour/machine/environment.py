@@ -74,6 +74,14 @@ def x64() -> bool:
     return bool(config.jax_enable_x64)
 
 
+def disable_jit() -> bool:
+    """Whether JAX was told to compile nothing: ``JAX_DISABLE_JIT``, or ``--eager``."""
+    import jax
+
+    config: Any = jax.config
+    return bool(config.jax_disable_jit)
+
+
 def matmul_precision() -> str | None:
     """The precision of matrix products that JAX was told to use, or ``None``."""
     import jax
@@ -108,4 +116,5 @@ def describe() -> dict[str, Any]:
         "devices": [str(device) for device in jax.devices()],
         "x64": x64(),
         "matmul_precision": matmul_precision(),
+        **({"disable_jit": True} if disable_jit() else {}),
     }

@@ -27,7 +27,7 @@ from urllib.parse import quote, unquote
 import numpy as np
 
 from ecotour.errors import CheckpointError
-from ecotour.rundir.files import RESERVED
+from ecotour.machine import names
 from ecotour.rundir.frozen import Frozen, Saved, digest, freeze, thaw
 
 __all__ = ["KEEP", "Frozen", "Saved", "Store", "freeze", "size_of", "thaw"]
@@ -172,7 +172,7 @@ class Store:
 
     def _of(self, of: str) -> Path:
         name = quote(of, safe=" ").replace(".", "%2E")
-        if RESERVED.fullmatch(name) or name.endswith(" "):  # Windows has no such folder
+        if names.is_device(name) or name.endswith(" "):  # Windows has no such folder
             name = name[:-1] + f"%{ord(name[-1]):02X}"
         return self.directory / name
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ecotour.errors import RecordError
+from ecotour.machine import names
 from ecotour.rundir.record import read
 
 if TYPE_CHECKING:
@@ -112,7 +113,14 @@ def check(out: Path | None, demo: str) -> None:
     """
     place = DEFAULT_PARENT if out is None else out
     try:
-        existing = next(one for one in (place, *place.absolute().parents) if one.exists())
+        way = (place, *place.absolute().parents)
+        existing = next(one for one in way if one.exists())
+        for new in way[: way.index(existing)]:
+            if names.is_device(new.name):
+                raise RecordError(
+                    f"--out {place}: {new.name!r} is the name of a device on Windows, which then "
+                    f"could not hold the run: try {new.name}-run"
+                )
         if not existing.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         if not os.access(existing, os.W_OK | os.X_OK):

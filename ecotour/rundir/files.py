@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
-
-RESERVED = re.compile(r"con|prn|aux|nul|conin\$|conout\$|clock\$|(com|lpt)[0-9¹²³]", re.IGNORECASE)
-"""Names that Windows has for devices, in every folder and with every suffix."""
 
 
 def write_whole(path: Path, content: bytes, *, durable: bool = False) -> None:

@@ -23,8 +23,9 @@ from typing import Any
 
 from ecotour.contract.exhibits import Exhibit
 from ecotour.errors import RecordError
+from ecotour.machine import names
 from ecotour.rundir import exhibit_json, record
-from ecotour.rundir.files import RESERVED, write_whole
+from ecotour.rundir.files import write_whole
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def slug(name: str) -> str:
     There is no hyphen in it, so that hyphens can join the parts of a name.
     """
     text = re.sub(r"[^a-z0-9]+", "_", str(name).lower()).strip("_")
-    if len(text) > 60 or not text or RESERVED.fullmatch(text):
+    if len(text) > 60 or not text or names.is_device(text):
         text = f"{text[:40]}_{digest(name)}".lstrip("_")
     return text
 

@@ -17,6 +17,7 @@ from ecotour.contract import events
 from ecotour.contract.demo import State, Step
 from ecotour.contract.plan import view_points
 from ecotour.errors import CheckpointError, ContractError
+from ecotour.machine import environment
 from ecotour.running import stages, stopwatch
 from ecotour.running.drivers import CompiledDriver, Driver, EagerDriver
 from ecotour.running.feed import Feed
@@ -51,7 +52,7 @@ def carry_out(
         CheckpointError: There is no state to go on from.
     """
     watch, plan = run.watch, run.plan
-    compiled = step.compiled and not stages.jit_disabled()
+    compiled = step.compiled and not environment.disable_jit()
     before = watch.now()
     with watch.booking("init_s"):
         done, state, remark = _begin(name, step, feed, keys, run)

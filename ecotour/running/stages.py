@@ -38,12 +38,6 @@ def use_compilation_cache(directory: Path) -> None:
     jax.config.update("jax_persistent_cache_enable_xla_caches", "none")
 
 
-def jit_disabled() -> bool:
-    """Whether JAX was told to compile nothing: ``JAX_DISABLE_JIT``, or ``--eager``."""
-    config: Any = jax.config
-    return bool(config.jax_disable_jit)
-
-
 def run_once(function: Callable[..., Any], *arguments: Any) -> Any:
     """Call ``function`` as one program, compiled in a hurry.
 
