@@ -123,6 +123,13 @@ def test_a_broken_plugin_says_what_is_wrong_in_one_line_and_all_else_works(
     assert registry.load(registry.pick("counting")).summary == "Counts"
 
 
+@pytest.mark.parametrize("name", ["con", "Nul", "com1.x"])
+def test_a_demo_named_as_a_device_of_windows_is_broken(site: Path, name: str) -> None:
+    install(site, name, distribution="devices")
+    with pytest.raises(PluginError, match="a device on Windows: rename"):
+        registry.pick(name)
+
+
 def test_two_providers_are_both_named_neither_wins_and_a_flag_chooses(site: Path) -> None:
     install(site, "counting", distribution="one-count")
     install(site, "counting", distribution="another-count")

@@ -15,6 +15,8 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
+from ecotour.machine import names
+
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
 
@@ -177,6 +179,9 @@ def _entries(folder: str, text: str, group: str) -> tuple[str, list[Entry]]:
             reason = f"{name} announces {point!r}, which cannot be typed: letters, digits and . _ -"
             # and neither can it be printed as it is
             entry = entry._replace(name=repr(point)[1:-1], status="broken", reason=reason)
+        elif names.is_device(point):
+            reason = f"{name} announces {point!r}, the name of a device on Windows: rename the demo"
+            entry = entry._replace(status="broken", reason=reason)
         elif misfit:
             entry = entry._replace(status="incompatible", reason=misfit)
         elif not _exists(module):
